@@ -1,0 +1,152 @@
+# How a room of src/ becomes part of the library, and how tests find their room.
+#
+#   plait_room(NAME DEPS room... LIBS lib...)   compiles src/NAME/**.c; rooms without files yet are skipped
+#   plait_library()                             libplait from all rooms
+#   plait_program()                             the command line program from src/cli
+#   plait_tests()                               tests/ROOM/test_*.c, each one program, linked against its room
+#   plait_install()                             headers, library, program, pkg-config file, man pages, completions
+
+include(CheckCCompilerFlag)
+include(GNUInstallDirs)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(plait_flags INTERFACE)
+target_include_directories(plait_flags INTERFACE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+target_compile_definitions(plait_flags INTERFACE PLAIT_VERSION="${PROJECT_VERSION}" _POSIX_C_SOURCE=200809L)
+# Contraction is off: the order and rounding of every floating-point operation is written out (law 9).
+target_compile_options(plait_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow
+  -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla -Wundef -Wformat=2
+  -Wno-format-nonliteral)
+# Messages are cut to fit the fixed error record on purpose.
+check_c_compiler_flag(-Wformat-truncation PLAIT_HAS_FORMAT_TRUNCATION)
+if(PLAIT_HAS_FORMAT_TRUNCATION)
+  target_compile_options(plait_flags INTERFACE -Wno-format-truncation)
+endif()
+if(PLAIT_WERROR)
+  target_compile_options(plait_flags INTERFACE -Werror)
+endif()
+if(PLAIT_SANITIZE)
+  target_compile_options(plait_flags INTERFACE -fsanitize=${PLAIT_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g)
+  target_link_options(plait_flags INTERFACE -fsanitize=${PLAIT_SANITIZE})
+endif()
+if(PLAIT_COVERAGE)
+  target_compile_options(plait_flags INTERFACE --coverage -O0 -g)
+  target_link_options(plait_flags INTERFACE --coverage)
+endif()
+
+# Kernels of one instruction set live in files named *_ISA.c and are compiled with that set's flags only.
+set(PLAIT_ISA_avx2 -mavx2 -mfma -mf16c)
+set(PLAIT_ISA_avxvnni -mavx2 -mfma -mf16c -mavxvnni)
+set(PLAIT_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+set(PLAIT_ISA_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c)
+
+set_property(GLOBAL PROPERTY PLAIT_ROOMS "")
+
+function(plait_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c")
+  add_library(plait_${name} INTERFACE)
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(plait_${name} INTERFACE plait_${dep})
+  endforeach()
+  target_link_libraries(plait_${name} INTERFACE plait_flags ${ARG_LIBS})
+  if(NOT sources)
+    return()
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER sources EXCLUDE REGEX "_(avx2|avxvnni|avx512|avx512vnni)\\.c$")
+  endif()
+  foreach(isa avx2 avxvnni avx512 avx512vnni)
+    foreach(source ${sources})
+      if(source MATCHES "_${isa}\\.c$")
+        set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${PLAIT_ISA_${isa}}")
+      endif()
+    endforeach()
+  endforeach()
+  add_library(plait_${name}_objects OBJECT ${sources})
+  target_link_libraries(plait_${name}_objects PRIVATE plait_flags ${ARG_LIBS})
+  add_library(plait_${name}_archive STATIC $<TARGET_OBJECTS:plait_${name}_objects>)
+  target_link_libraries(plait_${name}_archive PRIVATE plait_flags)
+  target_link_libraries(plait_${name} INTERFACE plait_${name}_archive)
+  foreach(dep ${ARG_DEPS})
+    # The archive needs its dependencies behind it on the link line.
+    target_link_libraries(plait_${name}_archive INTERFACE plait_${dep})
+  endforeach()
+  target_link_libraries(plait_${name}_archive INTERFACE ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY PLAIT_ROOMS ${name})
+endfunction()
+
+function(plait_library)
+  get_property(rooms GLOBAL PROPERTY PLAIT_ROOMS)
+  set(objects "")
+  foreach(room ${rooms})
+    list(APPEND objects $<TARGET_OBJECTS:plait_${room}_objects>)
+  endforeach()
+  add_library(plait_lib STATIC ${objects})
+  set_target_properties(plait_lib PROPERTIES OUTPUT_NAME plait)
+  target_link_libraries(plait_lib PUBLIC plait_flags Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PCRE2
+    PkgConfig::UTF8PROC PkgConfig::JANSSON)
+endfunction()
+
+function(plait_program)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
+  if(sources)
+    add_executable(plait ${sources})
+    target_link_libraries(plait PRIVATE plait_lib)
+  endif()
+endfunction()
+
+# One program a test file. A test may use its room and what is above it; tests/fault, tests/cli and
+# tests/integration use the whole library.
+function(plait_tests)
+  enable_testing()
+  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+  get_filename_component(shared "${PROJECT_SOURCE_DIR}/../shared" ABSOLUTE)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/test_*.c")
+  foreach(source ${tests})
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}/tests" "${source}")
+    string(REGEX MATCH "^[^/]+" room "${path}")
+    get_filename_component(name "${source}" NAME_WE)
+    string(REGEX REPLACE "^test_" "" name "${name}")
+    set(target test_${room}_${name})
+    add_executable(${target} "${source}")
+    if(TARGET plait_${room})
+      target_link_libraries(${target} PRIVATE plait_${room})
+    else()
+      target_link_libraries(${target} PRIVATE plait_lib)
+    endif()
+    target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    target_compile_definitions(${target} PRIVATE PLAIT_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
+      PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}"
+      PLAIT_SHARED_DIR="${shared}")
+    if(room STREQUAL "fault")
+      target_link_options(${target} PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
+    endif()
+    add_test(NAME ${room}/${name} COMMAND ${target} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
+    set_tests_properties(${room}/${name} PROPERTIES LABELS "${room}")
+  endforeach()
+  include(PlaitFuzz OPTIONAL)
+endfunction()
+
+function(plait_install)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/plait" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS plait_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TARGET plait)
+    install(TARGETS plait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()

@@ -1,0 +1,29 @@
+/* A bump allocator: objects that live and die together (a graph's nodes, a plan's tables, a parsed template).
+ * Memory comes in chunks from malloc, is zeroed, and is freed all at once. Not thread-safe. */
+#ifndef PLAIT_BASE_ARENA_H
+#define PLAIT_BASE_ARENA_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+
+typedef struct plait_arena_chunk plait_arena_chunk;
+
+typedef struct plait_arena {
+    plait_arena_chunk *chunks; /* Owned. The newest chunk first. */
+    size_t used_bytes;         /* handed out in all, for statistics */
+    size_t max_bytes;          /* 0: no limit; otherwise more than this fails */
+} plait_arena;
+
+/* Zeroes *arena; no allocation. max_bytes 0 means no limit. */
+void plait_arena_init(plait_arena *arena, size_t max_bytes);
+/* Frees all chunks; the arena can be used again as if fresh. Accepts a zeroed arena. */
+void plait_arena_deinit(plait_arena *arena);
+
+/* n zeroed objects of size_bytes at max_align_t alignment, or NULL (memory or the limit is exhausted). */
+void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes);
+/* Copies of a string, NUL-terminated, or NULL. */
+char *plait_arena_string(plait_arena *arena, const char *text);
+char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n);
+
+#endif

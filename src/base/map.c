@@ -1,0 +1,95 @@
+/* The hash map. Invariant: at least a quarter of the slots is free, so probing ends. */
+#include "base/map.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* 64x64 -> 128 bit multiply, halves folded: the mixer of the wyhash family. */
+static uint64_t fold(uint64_t a, uint64_t b) {
+    __extension__ typedef unsigned __int128 wide;
+    wide r = (wide)a * b;
+    return (uint64_t)r ^ (uint64_t)(r >> 64);
+}
+
+static uint64_t load_le(const unsigned char *p, size_t n) {
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++) v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+uint64_t plait_hash_bytes(const void *bytes, size_t n, uint64_t seed) {
+    const unsigned char *p = bytes;
+    uint64_t h = seed ^ fold(n + 0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u);
+    size_t left = n;
+    for (; left >= 16; p += 16, left -= 16)
+        h = fold(load_le(p, 8) ^ 0xA0761D6478BD642Fu, load_le(p + 8, 8) ^ h);
+    uint64_t a = load_le(p, left < 8 ? left : 8), b = left > 8 ? load_le(p + 8, left - 8) : 0;
+    return fold(a ^ 0xE7037ED1A0B428DBu ^ h, b ^ 0x8EBC6AF09C88C6E3u);
+}
+
+void plait_map_init(plait_map *map) {
+    *map = (plait_map){0};
+}
+
+void plait_map_deinit(plait_map *map) {
+    free(map->slots);
+    plait_map_init(map);
+}
+
+static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const void *key, size_t key_bytes, uint32_t hash) {
+    for (size_t i = hash & (n_slots - 1);; i = (i + 1) & (n_slots - 1)) {
+        plait_map_slot *slot = &slots[i];
+        if (!slot->key) return slot;
+        if (slot->hash == hash && slot->key_bytes == key_bytes && memcmp(slot->key, key, key_bytes) == 0) return slot;
+    }
+}
+
+static plait_status rebuild(plait_map *map, size_t n_slots) {
+    plait_map_slot *slots = plait_alloc_array(n_slots, sizeof *slots);
+    if (!slots) return plait_error_memory("hash map", n_slots * sizeof *slots);
+    for (size_t i = 0; i < map->n_slots; i++) {
+        plait_map_slot *old = &map->slots[i];
+        if (old->key) *find_slot(slots, n_slots, old->key, old->key_bytes, old->hash) = *old;
+    }
+    free(map->slots);
+    map->slots = slots;
+    map->n_slots = n_slots;
+    return PLAIT_OK;
+}
+
+plait_status plait_map_reserve(plait_map *map, size_t n) {
+    if (n > UINT32_MAX / 2) return plait_error(PLAIT_LIMIT, "hash map: %zu keys, at most %u", n, UINT32_MAX / 2);
+    if (!map->slots && getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != sizeof map->seed)
+        map->seed = (uint64_t)(uintptr_t)map; /* early boot: some variation is better than none */
+    size_t n_slots = map->n_slots ? map->n_slots : 16;
+    while (n_slots / 4 * 3 < n) n_slots *= 2;
+    return n_slots == map->n_slots ? PLAIT_OK : rebuild(map, n_slots);
+}
+
+plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value, bool *out_existed) {
+    if (key_bytes > UINT32_MAX) return plait_error(PLAIT_LIMIT, "hash map: a key of %zu bytes", key_bytes);
+    PLAIT_TRY(plait_map_reserve(map, map->n_used + 1));
+    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
+    plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
+    bool existed = slot->key != NULL;
+    if (!existed) {
+        *slot = (plait_map_slot){.key = key, .key_bytes = (uint32_t)key_bytes, .hash = hash};
+        map->n_used++;
+    }
+    slot->value = value;
+    if (out_existed) *out_existed = existed;
+    return PLAIT_OK;
+}
+
+bool plait_map_get(const plait_map *map, const void *key, size_t key_bytes, uint32_t *out_value) {
+    if (!map->slots || key_bytes > UINT32_MAX) return false;
+    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
+    const plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
+    if (!slot->key) return false;
+    *out_value = slot->value;
+    return true;
+}

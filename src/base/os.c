@@ -1,0 +1,284 @@
+/* Linux implementation of os.h. Invariant: no descriptor, mapping or temporary file survives a failure. */
+#define _GNU_SOURCE
+#include "base/os.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- reading files ---- */
+
+static plait_status read_whole(plait_file *file, int fd, const char *path, uint64_t expected) {
+    size_t capacity = 0, length = 0;
+    unsigned char *bytes = NULL;
+    plait_status status = PLAIT_OK;
+    for (;;) {
+        size_t want = length < expected ? expected - length : 1 << 16;
+        status = plait_grow(&bytes, &capacity, length + want + 1, 1, SIZE_MAX / 2, path);
+        if (status != PLAIT_OK) break;
+        ssize_t n = read(fd, bytes + length, want);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) status = plait_error(PLAIT_IO, "%s: cannot read: %s", path, strerror(errno));
+        if (n <= 0) break;
+        length += (size_t)n;
+    }
+    if (status != PLAIT_OK) {
+        free(bytes);
+        return status;
+    }
+    file->bytes = bytes;
+    file->size_bytes = length;
+    return PLAIT_OK;
+}
+
+static plait_status load_open_file(plait_file *file, int fd, const char *path, bool map) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return plait_error(PLAIT_IO, "%s: cannot stat: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return plait_error(PLAIT_IO, "%s: is a directory, expected a file", path);
+    file->device_id = st.st_dev;
+    file->inode = st.st_ino;
+    uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
+    if (!map || !S_ISREG(st.st_mode)) return read_whole(file, fd, path, size);
+    file->size_bytes = size;
+    if (size == 0) return PLAIT_OK;
+    void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return plait_error(errno == ENOMEM ? PLAIT_OUT_OF_MEMORY : PLAIT_IO, "%s: cannot map %llu bytes: %s", path,
+                           (unsigned long long)size, strerror(errno));
+    file->bytes = p;
+    file->mapped = true;
+    return PLAIT_OK;
+}
+
+plait_status plait_file_open(plait_file *file, const char *path, bool map) {
+    plait_file opened = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return plait_error(errno == ENOENT ? PLAIT_NOT_FOUND : PLAIT_IO, "%s: cannot open: %s", path, strerror(errno));
+    plait_status status = load_open_file(&opened, fd, path, map);
+    close(fd);
+    if (status == PLAIT_OK) *file = opened;
+    return status;
+}
+
+void plait_file_close(plait_file *file) {
+    if (file->mapped)
+        munmap((void *)(uintptr_t)file->bytes, file->size_bytes);
+    else
+        free((void *)(uintptr_t)file->bytes);
+    *file = (plait_file){0};
+}
+
+void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t size_bytes) {
+    if (!file->mapped) return;
+    uint64_t page = plait_os_page_bytes();
+    uint64_t start = (offset + page - 1) / page * page, end = (offset + size_bytes) / page * page;
+    if (start < end) madvise((void *)(uintptr_t)(file->bytes + start), end - start, MADV_DONTNEED);
+}
+
+/* ---- writing files ---- */
+
+plait_status plait_file_writer_open(plait_file_writer *writer, const char *path) {
+    plait_file_writer opened = {.fd = -1};
+    plait_strbuf name;
+    plait_strbuf_init(&name, 0);
+    plait_strbuf_printf(&name, "%s.part.%ld", path, (long)getpid());
+    opened.path = plait_string_copy(path);
+    opened.temporary_path = plait_strbuf_take(&name);
+    if (!opened.path || !opened.temporary_path) {
+        plait_file_writer_abandon(&opened);
+        return plait_error_memory(path, strlen(path));
+    }
+    opened.fd = open(opened.temporary_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (opened.fd < 0) {
+        plait_status status = plait_error(PLAIT_IO, "%s: cannot create: %s", opened.temporary_path, strerror(errno));
+        free(opened.temporary_path); /* never made, nothing to remove */
+        opened.temporary_path = NULL;
+        plait_file_writer_abandon(&opened);
+        return status;
+    }
+    *writer = opened;
+    return PLAIT_OK;
+}
+
+plait_status plait_file_writer_write(plait_file_writer *writer, const void *bytes, uint64_t size_bytes) {
+    const char *p = bytes;
+    while (size_bytes > 0) {
+        size_t chunk = size_bytes > (1u << 30) ? 1u << 30 : (size_t)size_bytes;
+        ssize_t n = write(writer->fd, p, chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return plait_error(PLAIT_IO, "%s: cannot write at byte %llu: %s", writer->path,
+                               (unsigned long long)writer->written_bytes, strerror(errno));
+        p += n;
+        size_bytes -= (uint64_t)n;
+        writer->written_bytes += (uint64_t)n;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_file_writer_commit(plait_file_writer *writer) {
+    plait_status status = PLAIT_OK;
+    if (fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS)
+        status = plait_error(PLAIT_IO, "%s: cannot flush: %s", writer->path, strerror(errno));
+    int closed = close(writer->fd);
+    writer->fd = -1;
+    if (status == PLAIT_OK && closed != 0)
+        status = plait_error(PLAIT_IO, "%s: cannot close: %s", writer->path, strerror(errno));
+    if (status == PLAIT_OK && rename(writer->temporary_path, writer->path) != 0)
+        status = plait_error(PLAIT_IO, "%s: cannot rename %s to it: %s", writer->path, writer->temporary_path,
+                             strerror(errno));
+    if (status == PLAIT_OK) {
+        free(writer->temporary_path);
+        writer->temporary_path = NULL;
+    }
+    plait_file_writer_abandon(writer);
+    return status;
+}
+
+void plait_file_writer_abandon(plait_file_writer *writer) {
+    if (writer->path && writer->fd >= 0) close(writer->fd);
+    if (writer->temporary_path) unlink(writer->temporary_path);
+    free(writer->temporary_path);
+    free(writer->path);
+    *writer = (plait_file_writer){.fd = -1};
+}
+
+/* ---- the machine ---- */
+
+uint64_t plait_time_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* First unsigned number of a small file, or `otherwise` ("max", missing, unreadable). */
+static uint64_t number_in_file(const char *path, uint64_t otherwise) {
+    char text[64] = "";
+    FILE *f = fopen(path, "re");
+    if (!f) return otherwise;
+    char *line = fgets(text, sizeof text, f);
+    fclose(f);
+    char *end;
+    if (!line) return otherwise;
+    unsigned long long value = strtoull(text, &end, 10);
+    return end == text ? otherwise : value;
+}
+
+static uint64_t meminfo_bytes(const char *field) {
+    char line[128];
+    uint64_t bytes = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (!f) return 0;
+    size_t n = strlen(field);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0 && line[n] == ':') {
+            bytes = strtoull(line + n + 1, NULL, 10) * 1024;
+            break;
+        }
+    fclose(f);
+    return bytes;
+}
+
+/* Limit and use of the memory cgroup, version 2 or 1; UINT64_MAX when there is no limit. */
+static void cgroup_memory(uint64_t *out_limit, uint64_t *out_used) {
+    *out_limit = number_in_file("/sys/fs/cgroup/memory.max", UINT64_MAX);
+    *out_used = number_in_file("/sys/fs/cgroup/memory.current", 0);
+    if (*out_limit != UINT64_MAX) return;
+    *out_limit = number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", UINT64_MAX);
+    *out_used = number_in_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", 0);
+}
+
+uint64_t plait_os_memory_available(void) {
+    uint64_t available = meminfo_bytes("MemAvailable"), limit, used;
+    cgroup_memory(&limit, &used);
+    uint64_t left = limit == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
+    return left < available ? left : available;
+}
+
+uint64_t plait_os_memory_total(void) {
+    uint64_t total = meminfo_bytes("MemTotal"), limit, used;
+    cgroup_memory(&limit, &used);
+    return limit < total ? limit : total;
+}
+
+uint64_t plait_os_peak_resident(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+size_t plait_os_page_bytes(void) {
+    long n = sysconf(_SC_PAGESIZE);
+    return n > 0 ? (size_t)n : 4096;
+}
+
+static int affinity_processors(void) {
+    int n = 0;
+    for (int capacity = 1024; capacity <= 1 << 20; capacity *= 4) {
+        cpu_set_t *set = CPU_ALLOC((size_t)capacity);
+        if (!set) break;
+        size_t bytes = CPU_ALLOC_SIZE((size_t)capacity);
+        int failed = sched_getaffinity(0, bytes, set);
+        if (!failed) n = CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+        if (!failed || errno != EINVAL) break;
+    }
+    return n > 0 ? n : 1;
+}
+
+int plait_os_processors(void) {
+    int n = affinity_processors();
+    double quota = 0, period = 0;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (f) {
+        if (fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;
+        fclose(f);
+    } else {
+        uint64_t q = number_in_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", 0);
+        period = (double)number_in_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", 0);
+        quota = q < (1u << 30) ? (double)q : 0;
+    }
+    if (quota > 0 && period > 0) {
+        int whole = (int)(quota / period + 0.5);
+        if (whole < 1) whole = 1;
+        if (whole < n) n = whole;
+    }
+    return n;
+}
+
+plait_status plait_os_cache_dir(char **out_path) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    plait_strbuf path;
+    plait_strbuf_init(&path, 0);
+    if (cache && cache[0] == '/')
+        plait_strbuf_printf(&path, "%s", cache);
+    else if (home && home[0] == '/')
+        plait_strbuf_printf(&path, "%s/.cache", home);
+    else
+        return plait_error(PLAIT_NOT_FOUND, "cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path");
+    char *parent = plait_strbuf_take(&path);
+    if (!parent) return plait_error_memory("cache folder", 0);
+    mkdir(parent, 0777);
+    plait_strbuf_printf(&path, "%s/plait", parent);
+    free(parent);
+    char *dir = plait_strbuf_take(&path);
+    if (!dir) return plait_error_memory("cache folder", 0);
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
+        plait_status status = plait_error(PLAIT_IO, "%s: cannot create: %s", dir, strerror(errno));
+        free(dir);
+        return status;
+    }
+    *out_path = dir;
+    return PLAIT_OK;
+}

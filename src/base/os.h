@@ -1,0 +1,58 @@
+/* What plait asks of the operating system: files, mappings, time, memory and processors at hand. Linux first;
+ * everything that differs between systems is behind this header. */
+#ifndef PLAIT_BASE_OS_H
+#define PLAIT_BASE_OS_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A whole file in memory: mapped read-only, or read into private memory. */
+typedef struct plait_file {
+    const unsigned char *bytes; /* Owned: unmapped or freed by plait_file_close. NULL for an empty file. */
+    uint64_t size_bytes;
+    uint64_t device_id, inode; /* identity: equal pairs are the same file */
+    bool mapped;
+} plait_file;
+
+/* Opens path; with `map` false the bytes are read into memory (the way of --no-mmap, and for pipes). Messages
+ * name the path and the reason. A directory is an error. */
+plait_status plait_file_open(plait_file *file, const char *path, bool map);
+void plait_file_close(plait_file *file);
+/* Tells the system that a range of a mapped file is no longer needed in memory; harmless otherwise. */
+void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t size_bytes);
+
+/* Writes a file so that it appears whole or not at all: a temporary beside `path`, then a rename. */
+typedef struct plait_file_writer {
+    int fd;
+    char *path, *temporary_path; /* Owned. */
+    uint64_t written_bytes;
+} plait_file_writer;
+
+plait_status plait_file_writer_open(plait_file_writer *writer, const char *path);
+plait_status plait_file_writer_write(plait_file_writer *writer, const void *bytes, uint64_t size_bytes);
+/* Flushes to the disk and renames; after this or a failure the writer is closed. A failure removes the
+ * temporary. */
+plait_status plait_file_writer_commit(plait_file_writer *writer);
+/* Closes and removes the temporary; nothing to do after a commit. Accepts a zeroed writer. */
+void plait_file_writer_abandon(plait_file_writer *writer);
+
+/* Monotonic time in nanoseconds. */
+uint64_t plait_time_ns(void);
+
+/* Processors that this process may use: the affinity mask, further bounded by the cgroup's quota; at least 1. */
+int plait_os_processors(void);
+/* Bytes that can still be allocated: MemAvailable, bounded by what the cgroup's limit leaves. */
+uint64_t plait_os_memory_available(void);
+/* All memory: MemTotal bounded by the cgroup's limit. */
+uint64_t plait_os_memory_total(void);
+/* Highest resident set of this process so far, in bytes. */
+uint64_t plait_os_peak_resident(void);
+size_t plait_os_page_bytes(void);
+
+/* ${XDG_CACHE_HOME:-~/.cache}/plait, created if needed. The caller frees *out_path. */
+plait_status plait_os_cache_dir(char **out_path);
+
+#endif

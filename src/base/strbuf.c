@@ -1,0 +1,160 @@
+/* The growable string. Invariant: length < capacity whenever bytes is not NULL, and bytes[length] is NUL. */
+#include "base/strbuf.h"
+
+#include "base/size.h"
+#include "base/utf8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_MAX_BYTES = 1 << 30 };
+
+void plait_strbuf_init(plait_strbuf *s, size_t max_bytes) {
+    *s = (plait_strbuf){.max_bytes = max_bytes ? max_bytes : DEFAULT_MAX_BYTES};
+}
+
+void plait_strbuf_deinit(plait_strbuf *s) {
+    free(s->bytes);
+    plait_strbuf_init(s, s->max_bytes);
+}
+
+void plait_strbuf_clear(plait_strbuf *s) {
+    s->length = 0;
+    s->status = PLAIT_OK;
+    if (s->bytes) s->bytes[0] = '\0';
+}
+
+/* Makes room for n more bytes and the NUL; false (and sticky) when that fails. */
+static bool reserve(plait_strbuf *s, size_t n) {
+    if (s->status != PLAIT_OK) return false;
+    size_t needed;
+    if (!plait_add_size(s->length, n, &needed) || needed > s->max_bytes) {
+        s->status = PLAIT_LIMIT;
+        return false;
+    }
+    if (needed < s->capacity) return true;
+    size_t grown = s->capacity < 64 ? 64 : s->capacity * 2;
+    if (grown <= needed) grown = needed + 1;
+    char *bytes = realloc(s->bytes, grown);
+    if (!bytes) {
+        s->status = PLAIT_OUT_OF_MEMORY;
+        return false;
+    }
+    s->bytes = bytes;
+    s->capacity = grown;
+    return true;
+}
+
+void plait_strbuf_append_n(plait_strbuf *s, const void *bytes, size_t n) {
+    if (!reserve(s, n)) return;
+    if (n) memcpy(s->bytes + s->length, bytes, n);
+    s->length += n;
+    s->bytes[s->length] = '\0';
+}
+
+void plait_strbuf_append(plait_strbuf *s, const char *text) {
+    plait_strbuf_append_n(s, text, strlen(text));
+}
+
+void plait_strbuf_append_char(plait_strbuf *s, char c) {
+    plait_strbuf_append_n(s, &c, 1);
+}
+
+void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n >= 0 && reserve(s, (size_t)n)) {
+        vsnprintf(s->bytes + s->length, (size_t)n + 1, format, again);
+        s->length += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void plait_strbuf_json_string_n(plait_strbuf *s, const void *bytes, size_t n) {
+    const unsigned char *p = bytes;
+    plait_strbuf_append_char(s, '"');
+    for (size_t i = 0; i < n;) {
+        unsigned char c = p[i];
+        if (c >= 0x80) {
+            uint32_t code;
+            size_t used = plait_utf8_decode(p + i, n - i, &code);
+            if (used)
+                plait_strbuf_append_n(s, p + i, used);
+            else
+                plait_strbuf_append(s, "\xEF\xBF\xBD");
+            i += used ? used : 1;
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            plait_strbuf_printf(s, "\\%c", c);
+        else if (c == '\n')
+            plait_strbuf_append(s, "\\n");
+        else if (c == '\r')
+            plait_strbuf_append(s, "\\r");
+        else if (c == '\t')
+            plait_strbuf_append(s, "\\t");
+        else if (c < 0x20 || c == 0x7f)
+            plait_strbuf_printf(s, "\\u%04x", c);
+        else
+            plait_strbuf_append_char(s, (char)c);
+        i++;
+    }
+    plait_strbuf_append_char(s, '"');
+}
+
+void plait_strbuf_json_string(plait_strbuf *s, const char *text) {
+    plait_strbuf_json_string_n(s, text, strlen(text));
+}
+
+size_t plait_format_double(double value, char *out) {
+    for (int digits = 1; digits <= 17; digits++) {
+        int n = snprintf(out, 32, "%.*g", digits, value);
+        if (digits == 17 || strtod(out, NULL) == value) return (size_t)n;
+    }
+    return 0;
+}
+
+void plait_strbuf_json_number(plait_strbuf *s, double value) {
+    char text[32];
+    if (!isfinite(value)) {
+        plait_strbuf_append(s, "null");
+    } else if (value == floor(value) && fabs(value) <= 9007199254740992.0) {
+        plait_strbuf_printf(s, "%.0f", value);
+    } else {
+        plait_format_double(value, text);
+        plait_strbuf_append(s, text);
+    }
+}
+
+plait_status plait_strbuf_status(const plait_strbuf *s) {
+    if (s->status == PLAIT_LIMIT)
+        return plait_error(PLAIT_LIMIT, "text: longer than the limit of %zu bytes", s->max_bytes);
+    if (s->status == PLAIT_OUT_OF_MEMORY) return plait_error_memory("text", s->length);
+    return s->status;
+}
+
+char *plait_strbuf_take(plait_strbuf *s) {
+    if (s->status == PLAIT_OK && !s->bytes) reserve(s, 0);
+    if (s->status != PLAIT_OK) return NULL;
+    s->bytes[s->length] = '\0';
+    char *bytes = s->bytes;
+    plait_strbuf_init(s, s->max_bytes);
+    return bytes;
+}
+
+const char *plait_strbuf_text(const plait_strbuf *s) {
+    return s->bytes ? s->bytes : "";
+}
+
+void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double value = (double)size_bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < PLAIT_COUNT_OF(units)) value /= 1024, unit++;
+    plait_strbuf_printf(s, unit == 0 ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, units[unit]);
+}

@@ -1,0 +1,39 @@
+/* Threads over pthread and Linux futexes. Invariant: a thread that failed to start needs no join. */
+#define _GNU_SOURCE
+#include "base/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *), void *argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t handle;
+    int error = pthread_create(&handle, NULL, entry, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return plait_error(PLAIT_OUT_OF_MEMORY, "thread %s: cannot start: %s", name, strerror(error));
+    pthread_setname_np(handle, name);
+    *thread = (plait_thread){.handle = handle, .started = true};
+    return PLAIT_OK;
+}
+
+void plait_thread_join(plait_thread *thread) {
+    if (thread->started) pthread_join(thread->handle, NULL);
+    *thread = (plait_thread){0};
+}
+
+bool plait_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
+    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    long r = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns == UINT64_MAX ? NULL : &t, NULL, 0);
+    return !(r < 0 && errno == ETIMEDOUT);
+}
+
+void plait_futex_wake(_Atomic uint32_t *word, int32_t n) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
