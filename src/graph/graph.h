@@ -1,0 +1,78 @@
+/* Inside of a graph: plain tables that the rooms below (shard, plan) read. Written only by the builder
+ * (build.c) before sealing; afterwards everything here is constant and may be read by any thread.
+ *
+ * Ids are indices; entry 0 of `tensors` is unused so that id 0 means "none". A storage has one entry for each
+ * input, weight, state and node output that is not written in place; a tensor addresses one storage. A view has
+ * no node: it is a tensor with the storage of its root and an offset. An op that writes in place makes a new
+ * tensor (a new value) of the same storage, so order is visible: readers of the new tensor come after the write.
+ */
+#ifndef PLAIT_GRAPH_GRAPH_H
+#define PLAIT_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "plait/device.h"
+#include "plait/graph.h"
+
+#define PLAIT_NO_NODE UINT32_MAX
+
+typedef struct plait_graph_dim_row {
+    const char *name;
+    int64_t bound;
+} plait_graph_dim_row;
+
+typedef struct plait_graph_storage {
+    plait_storage_kind kind;
+    const char *name;     /* of an input, weight or state; of the node otherwise */
+    uint64_t size_bytes;  /* at the bounds */
+    uint32_t root;        /* tensor that covers it whole */
+    int part_axis, n_parts; /* packed parts as data; n_parts 0: none */
+    plait_part *parts;
+} plait_graph_storage;
+
+typedef struct plait_graph_tensor {
+    plait_operand shape;   /* dims at bounds, strides; data NULL */
+    plait_extent outer;    /* dim < 0: constant */
+    int rank;
+    uint32_t storage;
+    uint64_t offset;       /* bytes from the start of the storage */
+    uint32_t node;         /* that made this value; PLAIT_NO_NODE for inputs, weights and states as they begin */
+    uint32_t output_index; /* of that node */
+    uint32_t base;         /* for a view: the tensor viewed; 0: not a view */
+} plait_graph_tensor;
+
+typedef struct plait_graph_node {
+    const plait_op *op;
+    const char *name;
+    int n_inputs, n_outputs;
+    uint32_t present;
+    uint32_t inputs[PLAIT_MAX_INPUTS]; /* tensor ids, 0: absent */
+    uint32_t outputs[PLAIT_MAX_OUTPUTS];
+    plait_attr attrs[PLAIT_MAX_ATTRS];
+} plait_graph_node;
+
+typedef struct plait_graph_output {
+    const char *name;
+    uint32_t tensor;
+} plait_graph_output;
+
+struct plait_graph {
+    const char *name;
+    plait_arena arena; /* names, parts */
+    plait_graph_dim_row *dims;
+    plait_graph_storage *storages;
+    plait_graph_tensor *tensors;
+    plait_graph_node *nodes;
+    plait_graph_output *outputs;
+    size_t n_dims, n_storages, n_tensors, n_nodes, n_outputs;
+    size_t dim_capacity, storage_capacity, tensor_capacity, node_capacity, output_capacity;
+    bool sealed;
+    /* Everything below is the builder's. */
+    struct plait_graph_builder *builder; /* derived dims, names taken, scope, first error; freed by seal */
+};
+
+/* Fills a use of node `node` with shapes at the bounds of the dims (values == NULL) or at the given values of
+ * the named dims. Data pointers are NULL. */
+void plait_graph_use(const plait_graph *graph, uint32_t node, const int64_t *values, plait_op_use *out);
+
+#endif
