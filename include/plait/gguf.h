@@ -25,19 +25,19 @@ extern "C" {
 #endif
 
 /* Types of metadata values: X(NAME, number in the file, name in messages, bytes of one value, 0: not fixed). */
-#define PLAIT_GGUF_TYPE_LIST(X)                                                                               \
-    X(U8, 0, "u8", 1)                                                                                         \
-    X(I8, 1, "i8", 1)                                                                                         \
-    X(U16, 2, "u16", 2)                                                                                       \
-    X(I16, 3, "i16", 2)                                                                                       \
-    X(U32, 4, "u32", 4)                                                                                       \
-    X(I32, 5, "i32", 4)                                                                                       \
-    X(F32, 6, "f32", 4)                                                                                       \
-    X(BOOL, 7, "bool", 1)                                                                                     \
-    X(STRING, 8, "string", 0)                                                                                 \
-    X(ARRAY, 9, "array", 0)                                                                                   \
-    X(U64, 10, "u64", 8)                                                                                      \
-    X(I64, 11, "i64", 8)                                                                                      \
+#define PLAIT_GGUF_TYPE_LIST(X)                                                                              \
+    X(U8, 0, "u8", 1)                                                                                        \
+    X(I8, 1, "i8", 1)                                                                                        \
+    X(U16, 2, "u16", 2)                                                                                      \
+    X(I16, 3, "i16", 2)                                                                                      \
+    X(U32, 4, "u32", 4)                                                                                      \
+    X(I32, 5, "i32", 4)                                                                                      \
+    X(F32, 6, "f32", 4)                                                                                      \
+    X(BOOL, 7, "bool", 1)                                                                                    \
+    X(STRING, 8, "string", 0)                                                                                \
+    X(ARRAY, 9, "array", 0)                                                                                  \
+    X(U64, 10, "u64", 8)                                                                                     \
+    X(I64, 11, "i64", 8)                                                                                     \
     X(F64, 12, "f64", 8)
 
 typedef enum plait_gguf_type {
@@ -72,15 +72,17 @@ typedef struct plait_gguf_value plait_gguf_value;
 /* A metadata value: a scalar (count 1) or an array, laid out so that elements are reached without calls.
  * All pointers are borrowed from the plait_gguf and live as long as it does. */
 struct plait_gguf_value {
-    plait_gguf_type type;      /* of the value: ARRAY, or that of the scalar */
-    plait_gguf_type elem_type; /* of what the pointer below points to: the scalar's type, or that of the elements */
-    uint64_t count;            /* elements; 1 for a scalar, 0 for an empty array */
+    plait_gguf_type type; /* of the value: ARRAY, or that of the scalar */
+    plait_gguf_type
+        elem_type;  /* of what the pointer below points to: the scalar's type, or that of the elements */
+    uint64_t count; /* elements; 1 for a scalar, 0 for an empty array */
     union {
         /* elem_type of fixed size: `count` values in host byte order, aligned to their size, so that a cast to
          * const uint32_t *, const float *, ... is right. Bools are bytes 0 or 1. */
         const void *data;
         const plait_gguf_string *strings; /* elem_type STRING: `count` strings */
-        const plait_gguf_value *arrays;   /* elem_type ARRAY: `count` arrays, each with an elem_type of its own */
+        const plait_gguf_value
+            *arrays; /* elem_type ARRAY: `count` arrays, each with an elem_type of its own */
     };
 };
 
@@ -93,11 +95,12 @@ typedef struct plait_gguf_entry {
 /* One tensor. Dims are at least 1; dim 0 is contiguous; dims beyond the rank are 1. The bytes of the tensor are
  * rows of dim 0, each a whole number of blocks of the dtype, without gaps. */
 typedef struct plait_gguf_tensor {
-    const char *name;      /* NUL-terminated, valid UTF-8 without control characters, 1 to PLAIT_MAX_NAME - 1 bytes */
-    plait_dtype dtype;     /* meaningful when type_known */
-    uint32_t type_number;  /* as the file states it */
-    bool type_known;       /* false only in files opened with metadata_only */
-    int rank;              /* 0 (one element) to PLAIT_MAX_RANK */
+    const char
+        *name; /* NUL-terminated, valid UTF-8 without control characters, 1 to PLAIT_MAX_NAME - 1 bytes */
+    plait_dtype dtype;    /* meaningful when type_known */
+    uint32_t type_number; /* as the file states it */
+    bool type_known;      /* false only in files opened with metadata_only */
+    int rank;             /* 0 (one element) to PLAIT_MAX_RANK */
     int64_t dims[PLAIT_MAX_RANK];
     int64_t n_elems;
     uint64_t size_bytes;   /* 0 when the type is not known */
@@ -151,8 +154,8 @@ typedef plait_status (*plait_gguf_read_fn)(void *user, void *out, size_t capacit
 
 /* The same for a stream, read to its end into memory; more than max_bytes (0: no bound) is LIMIT. What does not
  * begin as a GGUF file is refused after its first bytes. */
-plait_status plait_gguf_open_stream(plait_gguf **out_gguf, plait_gguf_read_fn read, void *user, uint64_t max_bytes,
-                                    const plait_gguf_options *options);
+plait_status plait_gguf_open_stream(plait_gguf **out_gguf, plait_gguf_read_fn read, void *user,
+                                    uint64_t max_bytes, const plait_gguf_options *options);
 
 /* Adds a reference and returns gguf: for whoever keeps pointers into it, such as a model its weights. */
 plait_gguf *plait_gguf_retain(plait_gguf *gguf);
@@ -197,9 +200,11 @@ plait_status plait_gguf_get_array(const plait_gguf *gguf, const char *key, plait
                                   const plait_gguf_value **out);
 
 /* The same for keys that may be missing: then *out is `otherwise`. A wrong type is still an error. */
-plait_status plait_gguf_get_u32_or(const plait_gguf *gguf, const char *key, uint32_t otherwise, uint32_t *out);
+plait_status plait_gguf_get_u32_or(const plait_gguf *gguf, const char *key, uint32_t otherwise,
+                                   uint32_t *out);
 plait_status plait_gguf_get_i32_or(const plait_gguf *gguf, const char *key, int32_t otherwise, int32_t *out);
-plait_status plait_gguf_get_u64_or(const plait_gguf *gguf, const char *key, uint64_t otherwise, uint64_t *out);
+plait_status plait_gguf_get_u64_or(const plait_gguf *gguf, const char *key, uint64_t otherwise,
+                                   uint64_t *out);
 plait_status plait_gguf_get_i64_or(const plait_gguf *gguf, const char *key, int64_t otherwise, int64_t *out);
 plait_status plait_gguf_get_f32_or(const plait_gguf *gguf, const char *key, float otherwise, float *out);
 plait_status plait_gguf_get_f64_or(const plait_gguf *gguf, const char *key, double otherwise, double *out);
@@ -245,7 +250,8 @@ plait_status plait_gguf_writer_set_version(plait_gguf_writer *writer, uint32_t v
 
 /* Adds a metadata entry; the value is copied. A key that is there already, or that the reader would refuse, is
  * INVALID_ARGUMENT. The key general.alignment (u32) also sets the alignment. */
-plait_status plait_gguf_writer_add(plait_gguf_writer *writer, plait_gguf_string key, const plait_gguf_value *value);
+plait_status plait_gguf_writer_add(plait_gguf_writer *writer, plait_gguf_string key,
+                                   const plait_gguf_value *value);
 plait_status plait_gguf_writer_add_u32(plait_gguf_writer *writer, const char *key, uint32_t value);
 plait_status plait_gguf_writer_add_i32(plait_gguf_writer *writer, const char *key, int32_t value);
 plait_status plait_gguf_writer_add_u64(plait_gguf_writer *writer, const char *key, uint64_t value);
@@ -253,8 +259,8 @@ plait_status plait_gguf_writer_add_f32(plait_gguf_writer *writer, const char *ke
 plait_status plait_gguf_writer_add_bool(plait_gguf_writer *writer, const char *key, bool value);
 plait_status plait_gguf_writer_add_string(plait_gguf_writer *writer, const char *key, const char *value);
 /* `count` values of a fixed-size type, or of plait_gguf_string, at `elems`. */
-plait_status plait_gguf_writer_add_array(plait_gguf_writer *writer, const char *key, plait_gguf_type elem_type,
-                                         const void *elems, uint64_t count);
+plait_status plait_gguf_writer_add_array(plait_gguf_writer *writer, const char *key,
+                                         plait_gguf_type elem_type, const void *elems, uint64_t count);
 /* All entries of an open file except the keys named in skip (NULL-terminated list; may be NULL). */
 plait_status plait_gguf_writer_add_entries(plait_gguf_writer *writer, const plait_gguf *gguf,
                                            const char *const *skip);

@@ -1,0 +1,444 @@
+/* The header of one GGUF file: version, metadata, tensor list. Not here: tensor data (check.c) and split files
+ * (open.c).
+ *
+ * Every array is walked twice: once without allocating, which proves that its bytes are there and its contents are
+ * allowed, and once to build its table. So memory is only taken for bytes that exist, and an array of fixed-size
+ * elements costs one check, however long it is. Format: see plait/gguf.h. */
+#include "gguf/internal.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "files are read in place, which needs a little-endian machine"
+#endif
+
+enum {
+    OLDEST_VERSION = 2,
+    NEWEST_VERSION = 3,
+    LEAST_ENTRY_BYTES = 8 + 1 + 4 + 1,      /* key length, key, type, value */
+    LEAST_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8, /* name length, name, rank, type, offset */
+    LEAST_STRING_BYTES = 8,
+    LEAST_ARRAY_BYTES = 4 + 8,
+};
+
+const char *plait_gguf_type_name(plait_gguf_type type) {
+    switch (type) {
+#define TYPE_CASE(name, number, text, bytes)                                                                 \
+    case PLAIT_GGUF_##name: return text;
+        PLAIT_GGUF_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    }
+    return "unknown";
+}
+
+size_t plait_gguf_type_bytes(plait_gguf_type type) {
+    switch (type) {
+#define TYPE_CASE(name, number, text, bytes)                                                                 \
+    case PLAIT_GGUF_##name: return bytes;
+        PLAIT_GGUF_TYPE_LIST(TYPE_CASE)
+#undef TYPE_CASE
+    }
+    return 0;
+}
+
+/* ---- texts ---- */
+
+const char *plait_gguf_shown(plait_gguf_string text, char out[PLAIT_GGUF_SHOWN_BYTES]) {
+    size_t used = 0;
+    for (size_t i = 0; i < text.length;) {
+        uint32_t code;
+        size_t n = plait_utf8_decode(text.bytes + i, text.length - i, &code);
+        bool plain = n > 0 && code >= 0x20 && (code < 0x7F || code > 0x9F);
+        if (used + 4 + sizeof "..." > PLAIT_GGUF_SHOWN_BYTES) {
+            memcpy(out + used, "...", 3);
+            used += 3;
+            break;
+        }
+        if (plain) {
+            memcpy(out + used, text.bytes + i, n);
+            used += n;
+        } else {
+            used += (size_t)snprintf(out + used, 5, "\\x%02x", (unsigned char)text.bytes[i]);
+        }
+        i += plain ? n : 1;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static plait_status check_text(const char *what, plait_gguf_string text, size_t max_bytes) {
+    char shown[PLAIT_GGUF_SHOWN_BYTES];
+    if (text.length == 0) return plait_error(PLAIT_CORRUPT, "%s is empty", what);
+    if (text.length > max_bytes)
+        return plait_error(PLAIT_CORRUPT, "%s \"%s\" has %zu bytes, at most %zu are allowed", what,
+                           plait_gguf_shown(text, shown), text.length, max_bytes);
+    for (size_t i = 0; i < text.length;) {
+        uint32_t code;
+        size_t n = plait_utf8_decode(text.bytes + i, text.length - i, &code);
+        if (n == 0 || code < 0x20 || code == 0x7F)
+            return plait_error(PLAIT_CORRUPT, "%s \"%s\" has byte 0x%02x at %zu, expected printable UTF-8",
+                               what, plait_gguf_shown(text, shown), (unsigned char)text.bytes[i], i);
+        i += n;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_gguf_check_key(plait_gguf_string key) {
+    return check_text("metadata key", key, PLAIT_GGUF_MAX_KEY_BYTES);
+}
+
+plait_status plait_gguf_check_tensor_name(plait_gguf_string name) {
+    return check_text("tensor name", name, PLAIT_MAX_NAME - 1);
+}
+
+plait_status plait_gguf_check_alignment(uint64_t alignment) {
+    if (plait_is_power_of_two(alignment) && alignment >= PLAIT_GGUF_MIN_ALIGNMENT &&
+        alignment <= PLAIT_GGUF_MAX_ALIGNMENT)
+        return PLAIT_OK;
+    return plait_error(PLAIT_CORRUPT,
+                       "general.alignment: expected a power of two from %u to %u, found %" PRIu64,
+                       PLAIT_GGUF_MIN_ALIGNMENT, PLAIT_GGUF_MAX_ALIGNMENT, alignment);
+}
+
+/* ---- the cursor ---- */
+
+static uint64_t bytes_left(const plait_gguf_cursor *c) {
+    return c->size_bytes - c->at;
+}
+
+static plait_status cut(const plait_gguf_cursor *c, const char *what, uint64_t needed) {
+    return plait_error(PLAIT_CORRUPT,
+                       "file is cut: %s at byte %" PRIu64 " needs %" PRIu64
+                       " bytes, but the file ends at %" PRIu64,
+                       what, c->at, needed, c->size_bytes);
+}
+
+static inline plait_status take(plait_gguf_cursor *c, void *out, size_t n, const char *what) {
+    if (bytes_left(c) < n) return cut(c, what, n);
+    memcpy(out, c->bytes + c->at, n);
+    c->at += n;
+    return PLAIT_OK;
+}
+
+static inline plait_status take_string(plait_gguf_cursor *c, plait_gguf_string *out, const char *what) {
+    uint64_t length = 0;
+    PLAIT_TRY(take(c, &length, sizeof length, what));
+    if (length > bytes_left(c)) return cut(c, what, length);
+    *out = (plait_gguf_string){(const char *)c->bytes + c->at, (size_t)length};
+    c->at += length;
+    return PLAIT_OK;
+}
+
+/* ---- values ---- */
+
+/* `count` values of a fixed-size type: one range check, and a look at bools. With an arena, *out_data is where they
+ * lie, aligned. */
+static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_type type, uint64_t count,
+                               const void **out_data) {
+    size_t each = plait_gguf_type_bytes(type);
+    if (count > bytes_left(c) / each)
+        return plait_error(PLAIT_CORRUPT,
+                           "file is cut: %" PRIu64 " values of type %s at byte %" PRIu64 ", but only %" PRIu64
+                           " bytes are left",
+                           count, plait_gguf_type_name(type), c->at, bytes_left(c));
+    const unsigned char *data = c->bytes + c->at;
+    if (type == PLAIT_GGUF_BOOL && !arena)
+        for (uint64_t i = 0; i < count; i++)
+            if (data[i] > 1)
+                return plait_error(PLAIT_CORRUPT, "bool at byte %" PRIu64 " is %u, expected 0 or 1",
+                                   c->at + i, data[i]);
+    if (arena && (uintptr_t)data % each != 0) {
+        void *aligned = plait_arena_alloc(arena, (size_t)count, each);
+        if (!aligned) return plait_error_memory("metadata", count * each);
+        memcpy(aligned, data, (size_t)(count * each));
+        data = aligned;
+    }
+    if (arena) *out_data = data;
+    c->at += count * each;
+    return PLAIT_OK;
+}
+
+static plait_status read_strings(plait_gguf_cursor *c, plait_arena *arena, uint64_t count,
+                                 const plait_gguf_string **out) {
+    if (count > bytes_left(c) / LEAST_STRING_BYTES)
+        return plait_error(PLAIT_CORRUPT,
+                           "file is cut: %" PRIu64 " strings at byte %" PRIu64 ", but only %" PRIu64
+                           " bytes are left",
+                           count, c->at, bytes_left(c));
+    plait_gguf_string *strings = NULL, one;
+    if (arena && !(strings = plait_arena_alloc(arena, (size_t)count, sizeof *strings)))
+        return plait_error_memory("metadata strings", count * sizeof *strings);
+    for (uint64_t i = 0; i < count; i++) PLAIT_TRY(take_string(c, strings ? &strings[i] : &one, "a string"));
+    if (arena) *out = strings;
+    return PLAIT_OK;
+}
+
+/* One array after its type number; nested arrays recurse, at most PLAIT_GGUF_MAX_DEPTH deep. Without an arena it is
+ * only checked; *out is written with one. */
+static plait_status read_array(plait_gguf_cursor *c, plait_arena *arena, int depth, plait_gguf_value *out) {
+    uint32_t elem_type = 0;
+    uint64_t count = 0;
+    plait_gguf_value value = {.type = PLAIT_GGUF_ARRAY};
+    if (depth > PLAIT_GGUF_MAX_DEPTH)
+        return plait_error(PLAIT_CORRUPT, "arrays inside arrays at byte %" PRIu64 " are more than %d deep",
+                           c->at, PLAIT_GGUF_MAX_DEPTH);
+    PLAIT_TRY(take(c, &elem_type, sizeof elem_type, "the element type of an array"));
+    PLAIT_TRY(take(c, &count, sizeof count, "the length of an array"));
+    value.elem_type = (plait_gguf_type)elem_type;
+    value.count = count;
+    if (elem_type == PLAIT_GGUF_STRING) {
+        PLAIT_TRY(read_strings(c, arena, count, &value.strings));
+    } else if (elem_type == PLAIT_GGUF_ARRAY) {
+        if (count > bytes_left(c) / LEAST_ARRAY_BYTES)
+            return plait_error(PLAIT_CORRUPT,
+                               "file is cut: %" PRIu64 " arrays at byte %" PRIu64 ", but only %" PRIu64
+                               " bytes are left",
+                               count, c->at, bytes_left(c));
+        plait_gguf_value *arrays = arena ? plait_arena_alloc(arena, (size_t)count, sizeof *arrays) : NULL;
+        if (arena && !arrays) return plait_error_memory("metadata arrays", count * sizeof *arrays);
+        for (uint64_t i = 0; i < count; i++)
+            PLAIT_TRY(read_array(c, arena, depth + 1, arrays ? &arrays[i] : NULL));
+        value.arrays = arrays;
+    } else if (plait_gguf_type_bytes(value.elem_type) > 0) {
+        PLAIT_TRY(read_fixed(c, arena, value.elem_type, count, &value.data));
+    } else {
+        return plait_error(PLAIT_CORRUPT,
+                           "element type %u before byte %" PRIu64 " is unknown, expected 0 to 12", elem_type,
+                           c->at);
+    }
+    if (arena) *out = value;
+    return PLAIT_OK;
+}
+
+static plait_status read_value(plait_gguf_cursor *c, plait_arena *arena, uint32_t type,
+                               plait_gguf_value *out) {
+    if (type == PLAIT_GGUF_ARRAY) return read_array(c, arena, 1, out);
+    plait_gguf_value value = {.type = (plait_gguf_type)type, .elem_type = (plait_gguf_type)type, .count = 1};
+    if (type == PLAIT_GGUF_STRING)
+        PLAIT_TRY(read_strings(c, arena, 1, &value.strings));
+    else if (plait_gguf_type_bytes(value.type) > 0)
+        PLAIT_TRY(read_fixed(c, arena, value.type, 1, &value.data));
+    else
+        return plait_error(PLAIT_CORRUPT,
+                           "value type %u before byte %" PRIu64 " is unknown, expected 0 to 12", type, c->at);
+    if (arena) *out = value;
+    return PLAIT_OK;
+}
+
+/* ---- metadata ---- */
+
+void plait_gguf_meta_deinit(plait_gguf_meta *meta) {
+    free(meta->entries);
+    plait_map_deinit(&meta->keys);
+    *meta = (plait_gguf_meta){0};
+}
+
+const plait_gguf_value *plait_gguf_meta_find(const plait_gguf_meta *meta, const char *key) {
+    uint32_t index;
+    return plait_map_get(&meta->keys, key, strlen(key), &index) ? &meta->entries[index].value : NULL;
+}
+
+static plait_status read_entry(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_meta *meta) {
+    plait_gguf_entry entry = {0};
+    char shown[PLAIT_GGUF_SHOWN_BYTES];
+    uint32_t type = 0;
+    bool existed;
+    PLAIT_TRY(take_string(c, &entry.key, "a metadata key"));
+    PLAIT_TRY(plait_gguf_check_key(entry.key));
+    plait_gguf_shown(entry.key, shown);
+    plait_status status = take(c, &type, sizeof type, "the value type");
+    plait_gguf_cursor start = *c;
+    if (status == PLAIT_OK) status = read_value(c, NULL, type, NULL);
+    if (status == PLAIT_OK) status = read_value(&start, arena, type, &entry.value);
+    if (status != PLAIT_OK) return plait_error_context(status, "metadata \"%s\"", shown);
+    PLAIT_TRY(plait_grow(&meta->entries, &meta->capacity, meta->n_entries + 1, sizeof *meta->entries,
+                         PLAIT_GGUF_MAX_KEYS, "metadata"));
+    PLAIT_TRY(
+        plait_map_put(&meta->keys, entry.key.bytes, entry.key.length, (uint32_t)meta->n_entries, &existed));
+    if (existed) return plait_error(PLAIT_CORRUPT, "metadata key \"%s\" appears twice", shown);
+    meta->entries[meta->n_entries++] = entry;
+    return PLAIT_OK;
+}
+
+static plait_status read_metadata(plait_gguf_cursor *c, plait_arena *arena, uint64_t count,
+                                  plait_gguf_meta *meta) {
+    if (count > PLAIT_GGUF_MAX_KEYS)
+        return plait_error(PLAIT_LIMIT, "%" PRIu64 " metadata entries stated, at most %u are read", count,
+                           PLAIT_GGUF_MAX_KEYS);
+    if (count > bytes_left(c) / LEAST_ENTRY_BYTES)
+        return plait_error(PLAIT_CORRUPT,
+                           "file is cut: %" PRIu64 " metadata entries stated, but only %" PRIu64
+                           " bytes are left",
+                           count, bytes_left(c));
+    for (uint64_t i = 0; i < count; i++) {
+        plait_status status = read_entry(c, arena, meta);
+        if (status != PLAIT_OK)
+            return plait_error_context(status, "metadata entry %" PRIu64 " of %" PRIu64, i + 1, count);
+    }
+    return PLAIT_OK;
+}
+
+static plait_status read_alignment(const plait_gguf_meta *meta, uint32_t *out) {
+    const plait_gguf_value *value = plait_gguf_meta_find(meta, "general.alignment");
+    *out = PLAIT_GGUF_DEFAULT_ALIGNMENT;
+    if (!value) return PLAIT_OK;
+    if (value->type != PLAIT_GGUF_U32)
+        return plait_error(PLAIT_CORRUPT, "general.alignment: expected type u32, found %s",
+                           plait_gguf_type_name(value->type));
+    uint32_t alignment = *(const uint32_t *)value->data;
+    PLAIT_TRY(plait_gguf_check_alignment(alignment));
+    *out = alignment;
+    return PLAIT_OK;
+}
+
+/* ---- tensors ---- */
+
+plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->dims[i] < 1)
+            return plait_error(PLAIT_CORRUPT, "dim %d is %" PRId64 ", expected at least 1", i, t->dims[i]);
+        if (__builtin_mul_overflow(n, t->dims[i], &n))
+            return plait_error(PLAIT_CORRUPT,
+                               "dims [%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
+                               "] multiply to more than 2^63 elements",
+                               t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+    }
+    t->n_elems = n;
+    t->size_bytes = 0;
+    if (!t->type_known) return PLAIT_OK;
+    int64_t block = plait_dtype_block_elems(t->dtype), bytes = plait_dtype_row_bytes(t->dtype, n);
+    if (t->dims[0] % block != 0)
+        return plait_error(PLAIT_CORRUPT,
+                           "rows of %" PRId64 " elements are no whole blocks of %s (%" PRId64 " elements)",
+                           t->dims[0], plait_dtype_name(t->dtype), block);
+    if (bytes < 0)
+        return plait_error(PLAIT_CORRUPT, "%" PRId64 " elements of type %s are more than 2^63 bytes", n,
+                           plait_dtype_name(t->dtype));
+    t->size_bytes = (uint64_t)bytes;
+    return PLAIT_OK;
+}
+
+/* What follows a tensor's name. */
+static plait_status read_tensor_shape(plait_gguf_cursor *c, bool only_look, plait_gguf_tensor *t) {
+    uint32_t rank = 0;
+    PLAIT_TRY(take(c, &rank, sizeof rank, "the number of dims"));
+    if (rank > PLAIT_MAX_RANK)
+        return plait_error(PLAIT_CORRUPT, "%u dims, at most %d are allowed", rank, PLAIT_MAX_RANK);
+    t->rank = (int)rank;
+    for (uint32_t i = 0; i < PLAIT_MAX_RANK; i++) t->dims[i] = 1;
+    PLAIT_TRY(take(c, t->dims, rank * sizeof t->dims[0], "the dims"));
+    PLAIT_TRY(take(c, &t->type_number, sizeof t->type_number, "the element type"));
+    PLAIT_TRY(take(c, &t->offset_bytes, sizeof t->offset_bytes, "the data offset"));
+    t->type_known = t->type_number < PLAIT_DTYPE_LIMIT && plait_dtype_known((int)t->type_number);
+    if (t->type_known) t->dtype = (plait_dtype)t->type_number;
+    if (!t->type_known && !only_look)
+        return plait_error(PLAIT_UNSUPPORTED, "element type number %u is unknown", t->type_number);
+    return plait_gguf_measure_tensor(t);
+}
+
+static plait_status read_tensor(plait_gguf *gguf, size_t part, plait_gguf_cursor *c) {
+    plait_gguf_tensor tensor = {.part = (uint32_t)part};
+    plait_gguf_string name;
+    char shown[PLAIT_GGUF_SHOWN_BYTES];
+    bool existed;
+    PLAIT_TRY(take_string(c, &name, "a tensor name"));
+    PLAIT_TRY(plait_gguf_check_tensor_name(name));
+    plait_status status = read_tensor_shape(c, gguf->options.metadata_only, &tensor);
+    if (status != PLAIT_OK)
+        return plait_error_context(status, "tensor \"%s\"", plait_gguf_shown(name, shown));
+    tensor.name = plait_arena_string_n(&gguf->arena, name.bytes, name.length);
+    if (!tensor.name) return plait_error_memory("tensor name", name.length);
+    PLAIT_TRY(plait_grow(&gguf->tensors, &gguf->tensors_capacity, gguf->n_tensors + 1, sizeof *gguf->tensors,
+                         PLAIT_GGUF_MAX_TENSORS, "tensors"));
+    PLAIT_TRY(plait_map_put(&gguf->names, tensor.name, name.length, (uint32_t)gguf->n_tensors, &existed));
+    if (existed)
+        return plait_error(PLAIT_CORRUPT, "tensor \"%s\" appears twice", plait_gguf_shown(name, shown));
+    gguf->tensors[gguf->n_tensors++] = tensor;
+    return PLAIT_OK;
+}
+
+static plait_status read_tensors(plait_gguf *gguf, size_t part, plait_gguf_cursor *c, uint64_t count) {
+    if (count > PLAIT_GGUF_MAX_TENSORS)
+        return plait_error(PLAIT_LIMIT, "%" PRIu64 " tensors stated, at most %u are read", count,
+                           PLAIT_GGUF_MAX_TENSORS);
+    if (count > bytes_left(c) / LEAST_TENSOR_BYTES)
+        return plait_error(PLAIT_CORRUPT,
+                           "file is cut: %" PRIu64 " tensors stated, but only %" PRIu64 " bytes are left",
+                           count, bytes_left(c));
+    for (uint64_t i = 0; i < count; i++) {
+        plait_status status = read_tensor(gguf, part, c);
+        if (status != PLAIT_OK)
+            return plait_error_context(status, "tensor %" PRIu64 " of %" PRIu64, i + 1, count);
+    }
+    return PLAIT_OK;
+}
+
+/* Turns offsets from the start of the data into offsets from the start of the file. */
+static plait_status place_tensors(plait_gguf *gguf, plait_gguf_source *source, uint64_t header_bytes) {
+    uint64_t start;
+    if (!plait_align_u64(header_bytes, source->alignment, &start))
+        return plait_error(PLAIT_CORRUPT, "header of %" PRIu64 " bytes is too long", header_bytes);
+    source->info.data_offset_bytes = start;
+    for (size_t i = source->info.first_tensor; i < gguf->n_tensors; i++) {
+        plait_gguf_tensor *t = &gguf->tensors[i];
+        if (t->offset_bytes % source->alignment != 0)
+            return plait_error(PLAIT_CORRUPT,
+                               "tensor \"%s\": offset %" PRIu64 " is no multiple of the alignment %u",
+                               t->name, t->offset_bytes, source->alignment);
+        if (!plait_add_u64(t->offset_bytes, start, &t->offset_bytes))
+            return plait_error(PLAIT_CORRUPT, "tensor \"%s\": offset %" PRIu64 " is beyond 2^64", t->name,
+                               t->offset_bytes);
+    }
+    return PLAIT_OK;
+}
+
+/* ---- the whole header ---- */
+
+plait_status plait_gguf_check_magic(const unsigned char *bytes, uint64_t n) {
+    uint32_t version = 0;
+    if (n == 0) return plait_error(PLAIT_CORRUPT, "file is empty, expected a GGUF file");
+    if (memcmp(bytes, "GGUF", n < 4 ? (size_t)n : 4) != 0) {
+        char shown[PLAIT_GGUF_SHOWN_BYTES];
+        plait_gguf_string first = {(const char *)bytes, n < 4 ? (size_t)n : 4};
+        return plait_error(PLAIT_CORRUPT, "not a GGUF file: begins with \"%s\", expected \"GGUF\"",
+                           plait_gguf_shown(first, shown));
+    }
+    if (n < 8) return plait_error(PLAIT_CORRUPT, "file is cut: %" PRIu64 " bytes, a GGUF header has 24", n);
+    memcpy(&version, bytes + 4, sizeof version);
+    if (version >= OLDEST_VERSION && version <= NEWEST_VERSION) return PLAIT_OK;
+    uint32_t swapped = __builtin_bswap32(version);
+    if (swapped > 0 && swapped <= UINT16_MAX && version > UINT16_MAX)
+        return plait_error(PLAIT_UNSUPPORTED,
+                           "GGUF version %u in big-endian byte order; only little-endian files are read",
+                           swapped);
+    return plait_error(PLAIT_UNSUPPORTED, "GGUF version %u is too %s, versions %d to %d are read", version,
+                       version < OLDEST_VERSION ? "old" : "new", OLDEST_VERSION, NEWEST_VERSION);
+}
+
+static plait_status parse_header(plait_gguf *gguf, size_t part, plait_gguf_meta *meta) {
+    plait_gguf_source *source = &gguf->sources[part];
+    plait_gguf_cursor c = {.bytes = source->bytes, .size_bytes = source->info.size_bytes, .at = 8};
+    uint64_t n_tensors = 0, n_entries = 0;
+    PLAIT_TRY(plait_gguf_check_magic(c.bytes, c.size_bytes));
+    memcpy(&source->version, c.bytes + 4, sizeof source->version);
+    PLAIT_TRY(take(&c, &n_tensors, sizeof n_tensors, "the tensor count"));
+    PLAIT_TRY(take(&c, &n_entries, sizeof n_entries, "the metadata count"));
+    source->info.first_tensor = (uint32_t)gguf->n_tensors;
+    PLAIT_TRY(read_metadata(&c, &gguf->arena, n_entries, meta));
+    PLAIT_TRY(read_alignment(meta, &source->alignment));
+    PLAIT_TRY(read_tensors(gguf, part, &c, n_tensors));
+    source->info.n_tensors = (uint32_t)n_tensors;
+    return place_tensors(gguf, source, c.at);
+}
+
+plait_status plait_gguf_parse(plait_gguf *gguf, size_t part, plait_gguf_meta *meta) {
+    return plait_error_context(parse_header(gguf, part, meta), "%s", gguf->sources[part].path);
+}
