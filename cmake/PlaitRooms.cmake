@@ -3,16 +3,21 @@
 #   plait_room(NAME DEPS room... LIBS lib...)   compiles src/NAME/**.c; rooms without files yet are skipped
 #   plait_library()                             libplait from all rooms
 #   plait_program()                             the command line program from src/cli
-#   plait_tests()                               tests/ROOM/test_*.c, each one program, linked against its room
-#   plait_install()                             headers, library, program, pkg-config file, man pages, completions
+#
+# Tests are in PlaitTests.cmake and PlaitFuzz.cmake, installing in PlaitInstall.cmake.
 
 include(CheckCCompilerFlag)
 include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
-pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+# PLAIT_KERNELS_ONLY leaves out the rooms that need more than libc, threads and libm.
+set(PLAIT_TEXT_LIBS "")
+if(NOT PLAIT_KERNELS_ONLY)
+  pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+  pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+  set(PLAIT_TEXT_LIBS PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON)
+endif()
 
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -98,55 +103,13 @@ function(plait_library)
   endforeach()
   add_library(plait_lib STATIC ${objects})
   set_target_properties(plait_lib PROPERTIES OUTPUT_NAME plait)
-  target_link_libraries(plait_lib PUBLIC plait_flags Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PCRE2
-    PkgConfig::UTF8PROC PkgConfig::JANSSON)
+  target_link_libraries(plait_lib PUBLIC plait_flags Threads::Threads m ${CMAKE_DL_LIBS} ${PLAIT_TEXT_LIBS})
 endfunction()
 
 function(plait_program)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
-  if(sources)
+  if(sources AND NOT PLAIT_KERNELS_ONLY)
     add_executable(plait ${sources})
     target_link_libraries(plait PRIVATE plait_lib)
-  endif()
-endfunction()
-
-# One program a test file. A test may use its room and what is above it; tests/fault, tests/cli and
-# tests/integration use the whole library.
-function(plait_tests)
-  enable_testing()
-  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
-  get_filename_component(shared "${PROJECT_SOURCE_DIR}/../shared" ABSOLUTE)
-  file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/test_*.c")
-  foreach(source ${tests})
-    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}/tests" "${source}")
-    string(REGEX MATCH "^[^/]+" room "${path}")
-    get_filename_component(name "${source}" NAME_WE)
-    string(REGEX REPLACE "^test_" "" name "${name}")
-    set(target test_${room}_${name})
-    add_executable(${target} "${source}")
-    if(TARGET plait_${room})
-      target_link_libraries(${target} PRIVATE plait_${room})
-    else()
-      target_link_libraries(${target} PRIVATE plait_lib)
-    endif()
-    target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
-    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-    target_compile_definitions(${target} PRIVATE PLAIT_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
-      PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}"
-      PLAIT_SHARED_DIR="${shared}")
-    if(room STREQUAL "fault")
-      target_link_options(${target} PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
-    endif()
-    add_test(NAME ${room}/${name} COMMAND ${target} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
-    set_tests_properties(${room}/${name} PROPERTIES LABELS "${room}")
-  endforeach()
-  include(PlaitFuzz OPTIONAL)
-endfunction()
-
-function(plait_install)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/plait" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(TARGETS plait_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  if(TARGET plait)
-    install(TARGETS plait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()

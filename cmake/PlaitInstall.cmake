@@ -1,0 +1,52 @@
+# What `cmake --install` puts where: headers, library, pkg-config file, program, man pages, completions, licence.
+#
+#   plait_install()
+
+function(plait_install)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/plait" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h")
+  install(TARGETS plait_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  plait_install_pkg_config()
+  if(NOT TARGET plait)
+    return()
+  endif()
+  install(TARGETS plait RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.1")
+  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  # Each shell wants its own folder and name.
+  set(data ${CMAKE_INSTALL_DATADIR})
+  plait_install_completion(bash ${data}/bash-completion/completions plait)
+  plait_install_completion(zsh ${data}/zsh/site-functions _plait)
+  plait_install_completion(fish ${data}/fish/vendor_completions.d plait.fish)
+endfunction()
+
+function(plait_install_completion shell folder name)
+  set(source "${PROJECT_SOURCE_DIR}/completions/plait.${shell}")
+  if(EXISTS "${source}")
+    install(FILES "${source}" DESTINATION ${folder} RENAME ${name})
+  endif()
+endfunction()
+
+# The library is static, so whoever links it needs what its rooms need.
+function(plait_install_pkg_config)
+  set(PLAIT_PC_REQUIRES "libpcre2-8 libutf8proc jansson")
+  if(PLAIT_KERNELS_ONLY)
+    set(PLAIT_PC_REQUIRES "")
+  endif()
+  # Relative to the file itself, so that the installed tree can be moved.
+  set(PLAIT_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+    set(PLAIT_PC_PREFIX "\${pcfiledir}/${up}")
+  endif()
+  foreach(kind LIBDIR INCLUDEDIR)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${kind}}")
+      set(PLAIT_PC_${kind} "${CMAKE_INSTALL_${kind}}")
+    else()
+      set(PLAIT_PC_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
+    endif()
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/plait.pc.in" "${PROJECT_BINARY_DIR}/plait.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/plait.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()

@@ -1,0 +1,97 @@
+# How a file under tests/ becomes a test that ctest runs.
+#
+#   plait_tests()       tests/ROOM/**/test_*.c, each one program, named ROOM/NAME, linked against its room
+#   plait_tree_tests()  check/tree and check/install: the laws of the tree, and what an installed plait is
+#
+# A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
+# top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
+# whole library. Labels are the folder and the words of a comment `/* labels: slow serial */`: `slow` tests are left out
+# of sanitizer runs, `serial` tests run alone.
+
+# The macros by which a test finds its data.
+function(plait_test_target target)
+  get_filename_component(shared "${PROJECT_SOURCE_DIR}/../shared" ABSOLUTE)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE PLAIT_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
+    PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}" PLAIT_SHARED_DIR="${shared}")
+endfunction()
+
+# Links `target` to a room, or to the whole library when there is no such room.
+function(plait_link_room target room)
+  if(TARGET plait_${room}_archive)
+    target_link_libraries(${target} PRIVATE plait_${room})
+  else()
+    target_link_libraries(${target} PRIVATE plait_lib)
+  endif()
+endfunction()
+
+# The word behind "KEY:" in a comment of its own near the top of a source, else `default`.
+function(plait_note source key default out)
+  file(STRINGS "${source}" line LIMIT_INPUT 4096 LIMIT_COUNT 1 REGEX "^/\\* ${key}: [a-z ]+ \\*/$")
+  if(line)
+    string(REGEX REPLACE "^/\\* ${key}: ([a-z ]+) \\*/$" "\\1" default "${line}")
+  endif()
+  set(${out} "${default}" PARENT_SCOPE)
+endfunction()
+
+# True in ${out} when the build has what a test of `room` needs.
+function(plait_has_room room out)
+  if(PLAIT_KERNELS_ONLY AND NOT TARGET plait_${room}_archive)
+    set(${out} FALSE PARENT_SCOPE)
+  else()
+    set(${out} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# What ctest is told of a test: labels, a time limit, and that a skipped case is a failed one.
+function(plait_test_properties name source)
+  plait_note("${source}" labels "" labels)
+  separate_arguments(labels)
+  list(APPEND labels ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 900
+    FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  if("serial" IN_LIST labels)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+endfunction()
+
+function(plait_tests)
+  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+  add_library(plait_fault STATIC "${PROJECT_SOURCE_DIR}/tests/fault/fault.c")
+  target_link_libraries(plait_fault PUBLIC plait_base PRIVATE PkgConfig::CMOCKA)
+  target_include_directories(plait_fault PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+  target_link_options(plait_fault INTERFACE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/test_*.c")
+  foreach(source ${tests})
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}/tests" "${source}")
+    string(REGEX MATCH "^[^/]+" folder "${path}")
+    plait_note("${source}" room ${folder} room)
+    plait_has_room(${room} present)
+    if(NOT present)
+      continue()
+    endif()
+    get_filename_component(name "${source}" NAME_WE)
+    string(REGEX REPLACE "^test_" "" name "${name}")
+    set(target test_${folder}_${name})
+    add_executable(${target} "${source}")
+    plait_test_target(${target})
+    if(folder STREQUAL "fault")
+      target_link_libraries(${target} PRIVATE plait_fault)
+    endif()
+    plait_link_room(${target} ${room})
+    target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
+    add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
+    plait_test_properties(${folder}/${name} "${source}" ${folder})
+  endforeach()
+endfunction()
+
+function(plait_tree_tests)
+  if(PLAIT_SANITIZE OR PLAIT_COVERAGE OR PLAIT_KERNELS_ONLY)
+    return()
+  endif()
+  set(scripts "${PROJECT_SOURCE_DIR}/scripts")
+  add_test(NAME check/tree COMMAND "${scripts}/check-tree" --cc "${CMAKE_C_COMPILER}")
+  add_test(NAME check/install COMMAND "${scripts}/check-install" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}")
+  set_tests_properties(check/tree check/install PROPERTIES LABELS check TIMEOUT 300)
+endfunction()

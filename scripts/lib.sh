@@ -1,0 +1,86 @@
+# What the scripts of this folder share: sourced, never run. It goes to the root of the tree and defines functions.
+# Invariant: nothing here asks a question, and nothing is installed, built or fetched that is there already.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+self=$(basename "$0")
+
+# Debian packages, by what needs them.
+packages_build=(gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libhwloc-dev
+    libmicrohttpd-dev libcmocka-dev libsimde-dev)
+packages_clang=(clang libclang-rt-14-dev)
+packages_models=(python3 python3-pip ca-certificates)
+packages_test=(g++ git python3 clang-format-14 util-linux)
+packages_arm64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcmocka-dev:arm64)
+
+# Where fetched models and measured figures are kept; tests find the models by PLAIT_MODELS.
+models=${PLAIT_MODELS:-${XDG_CACHE_HOME:-$(echo ~)/.cache}/plait}
+smollm2=$models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+say() { printf '%s: %s\n' "$self" "$*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+usage() { # the comment at the top of the calling script is its help
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    exit "${1:-0}"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "needs root to run: $*   (neither root nor sudo is at hand)"
+    fi
+}
+
+# packages NAME...: installs those that are missing; a package for another architecture is written NAME:ARCH.
+packages() {
+    if ! command -v dpkg-query >/dev/null; then
+        say "not a Debian system: not checking for $*"
+        return 0
+    fi
+    local missing=() name
+    for name in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    if ! { as_root apt-get -q update &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } \
+        </dev/null >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        die "could not install ${missing[*]}; the whole output is in $log"
+    fi
+    rm -f "$log"
+}
+
+# How many jobs at once: the processors this process may use.
+jobs=$(nproc 2>/dev/null || echo 2)
+
+# build PRESET [TARGET...]: configures build/PRESET when that is needed, and builds the targets, or everything. Quiet
+# unless it fails.
+build() {
+    local preset=$1 folder=build/$1 log
+    shift
+    mkdir -p "$folder"
+    log=$folder/build.log
+    if [ ! -f "$folder/build.ninja" ] || [ CMakePresets.json -nt "$folder/build.ninja" ]; then
+        say "configuring $folder"
+        cmake --preset "$preset" >"$log" 2>&1 </dev/null || {
+            tail -n 40 "$log" >&2
+            die "could not configure $folder; the whole output is in $log"
+        }
+        touch "$folder/build.ninja"
+    fi
+    say "building $folder"
+    ninja -C "$folder" -j "$jobs" "$@" >"$log" 2>&1 </dev/null || {
+        grep -E -A 12 '^FAILED|error:|Error' "$log" | head -n 60 >&2
+        die "could not build $folder; the whole output is in $log"
+    }
+}
