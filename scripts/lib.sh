@@ -45,7 +45,8 @@ packages() {
     fi
     local missing=() name
     for name in "$@"; do
-        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+        # A package present for several architectures has a line for each.
+        dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || missing+=("$name")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     say "installing ${missing[*]}"
@@ -83,4 +84,24 @@ build() {
         grep -E -A 12 '^FAILED|error:|Error' "$log" | head -n 60 >&2
         die "could not build $folder; the whole output is in $log"
     }
+}
+
+# run_tests PRESET CTEST-ARGUMENT...: runs the tests of build/PRESET and prints "N passed, M failed" last; a skipped test
+# counts as failed. Returns 1 when any failed.
+run_tests() {
+    local folder=build/$1 log=build/$1/test.log result=0 failed total skipped wrapper=()
+    # Address-space randomisation beyond 28 bits is more than the thread sanitizer of these compilers bears.
+    [ "$1" != tsan ] || wrapper=(setarch "$(uname -m)" -R)
+    shift
+    PLAIT_MODELS=$models ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+        "${wrapper[@]}" ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@" </dev/null 2>&1 |
+        tee "$log" || result=1
+    # ctest's own summary: "97% tests passed, 1 tests failed out of 38"
+    read -r failed total < <(
+        sed -n 's/^[0-9]*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$log"
+    ) || die "ctest gave no summary; its output is in $log"
+    skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
+    [ "$skipped" -eq 0 ] || result=1
+    printf '%d passed, %d failed\n' $((total - failed - skipped)) $((failed + skipped))
+    return "$result"
 }
