@@ -71,7 +71,8 @@ typedef struct plait_extent {
 } plait_extent;
 
 /* Value of an extent for given values of the named dims; `constant` when it is no bounded dim. */
-static inline int64_t plait_extent_value(const plait_extent *extent, int64_t constant, const int64_t *values) {
+static inline int64_t plait_extent_value(const plait_extent *extent, int64_t constant,
+                                         const int64_t *values) {
     return extent->dim < 0 ? constant : (extent->a * values[extent->dim] + extent->b) / extent->c;
 }
 
@@ -83,16 +84,16 @@ typedef uint32_t plait_encoding;
 /* An operand in a segment. Two operands with equal value ids address the same value; operands may overlap in
  * bytes (views), which is visible from slot and offset once addresses are known, and from `storage` before. */
 typedef struct plait_segment_operand {
-    plait_operand shape;    /* dims are bounds, data is NULL */
-    plait_extent outer;     /* how the outermost dim depends on a named dim */
-    uint32_t value;         /* id of the value, unique in the segment's plan */
-    uint32_t storage;       /* id of the storage that it addresses */
-    uint32_t slot;          /* which buffer, at launch; unset while preparing */
-    uint64_t offset;        /* byte offset in that buffer; unset while preparing */
-    uint64_t view_offset;   /* byte offset inside the storage */
+    plait_operand shape;  /* dims are bounds, data is NULL */
+    plait_extent outer;   /* how the outermost dim depends on a named dim */
+    uint32_t value;       /* id of the value, unique in the segment's plan */
+    uint32_t storage;     /* id of the storage that it addresses */
+    uint32_t slot;        /* which buffer, at launch; unset while preparing */
+    uint64_t offset;      /* byte offset in that buffer; unset while preparing */
+    uint64_t view_offset; /* byte offset inside the storage */
     plait_encoding encoding;
-    bool is_weight;         /* constant once loaded */
-    bool needed_after;      /* somebody outside this segment reads it, or it is an output or state */
+    bool is_weight;    /* constant once loaded */
+    bool needed_after; /* somebody outside this segment reads it, or it is an output or state */
 } plait_segment_operand;
 
 typedef struct plait_segment_node {
@@ -111,9 +112,9 @@ typedef struct plait_segment {
     size_t struct_bytes;
     int n_nodes;
     const plait_segment_node *nodes;
-    int n_slots;            /* 0 while preparing */
-    int n_dims;             /* named dims */
-    const int64_t *bounds;  /* upper bound of each */
+    int n_slots;           /* 0 while preparing */
+    int n_dims;            /* named dims */
+    const int64_t *bounds; /* upper bound of each */
 } plait_segment;
 
 /* What `prepare` decides: nodes that run as one. Groups are listed in the order in which they will run; each
@@ -132,16 +133,17 @@ typedef struct plait_prepared {
     plait_group *groups; /* Owned by the device's allocation; freed by prepared_destroy. */
     int *order;          /* node numbers of the segment, n_nodes of them */
     int n_elided;
-    uint32_t *elided;    /* values that will never exist in memory: made and used up inside one group */
+    uint32_t *elided; /* values that will never exist in memory: made and used up inside one group */
     int n_shared;
     struct plait_shared_pair {
         uint32_t output, input; /* value ids: output may be written over input's bytes, which is then dead */
-    } *shared;
+    } * shared;
 } plait_prepared;
 
 /* ---- commands ---- */
 
-typedef struct plait_program plait_program; /* what a device compiled; immutable, used by any number of runs */
+typedef struct plait_program
+    plait_program; /* what a device compiled; immutable, used by any number of runs */
 typedef struct plait_queue {
     plait_device *device; /* Borrowed. Embedded by kinds. */
 } plait_queue;
@@ -200,10 +202,10 @@ typedef struct plait_device_info {
     char description[256];     /* for people: processor model, driver */
     char numeric_class[64];    /* equal class, equal bytes: kernel set and instruction-set family */
     uint64_t memory_total_bytes, memory_free_bytes;
-    uint64_t alignment;        /* of offsets in buffers, a power of two */
+    uint64_t alignment; /* of offsets in buffers, a power of two */
     uint64_t max_buffer_bytes;
-    int n_threads;             /* 0 when the notion does not apply */
-    bool unified_memory;       /* its memory is the host's: budgets are shared with every such device */
+    int n_threads;       /* 0 when the notion does not apply */
+    bool unified_memory; /* its memory is the host's: budgets are shared with every such device */
 } plait_device_info;
 
 /* A weight and who reads it, for `encodings`. */
@@ -215,7 +217,7 @@ typedef struct plait_weight_use {
         const plait_op *op;
         int input;
         bool whole; /* reads the tensor itself, not a view of part of it */
-    } *readers;
+    } * readers;
 } plait_weight_use;
 
 typedef struct plait_encoding_offer {
@@ -237,11 +239,13 @@ struct plait_device_vtable {
 
     /* Makes a device from the options of a device-list item, "key=value" pairs split at ':'. Unknown keys are
      * INVALID_ARGUMENT naming the known ones. `logger` may be NULL. */
-    plait_status (*create)(const char *const *options, int n_options, const plait_logger *logger, plait_device **out);
+    plait_status (*create)(const char *const *options, int n_options, const plait_logger *logger,
+                           plait_device **out);
     void (*destroy)(plait_device *device); /* all its objects are destroyed before */
     plait_status (*describe)(plait_device *device, plait_device_info *out);
 
-    plait_status (*buffer_create)(plait_device *device, uint64_t size_bytes, uint32_t usage, plait_buffer **out);
+    plait_status (*buffer_create)(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                  plait_buffer **out);
     void (*buffer_destroy)(plait_buffer *buffer);
 
     plait_status (*event_create)(plait_device *device, plait_event **out);
@@ -261,12 +265,12 @@ struct plait_device_vtable {
     /* Whether the device runs this node; if not, the reason goes to `reason` (reason_bytes long, NUL-terminated).
      * Derived from the kernel table, never a second switch. Dims are bounds; inputs[i] of encodings other than
      * FILE have it in encodings[i]. */
-    bool (*supports)(plait_device *device, const plait_op_use *use, const plait_encoding *encodings, char *reason,
-                     size_t reason_bytes);
+    bool (*supports)(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
+                     char *reason, size_t reason_bytes);
     plait_status (*prepare)(plait_device *device, const plait_segment *segment, plait_prepared *out);
     void (*prepared_destroy)(plait_device *device, plait_prepared *prepared);
-    plait_status (*compile)(plait_device *device, const plait_segment *segment, const plait_prepared *prepared,
-                            plait_program **out);
+    plait_status (*compile)(plait_device *device, const plait_segment *segment,
+                            const plait_prepared *prepared, plait_program **out);
     void (*program_destroy)(plait_device *device, plait_program *program);
 
     /* OK while the device works, DEVICE_LOST with the cause afterwards. */
@@ -282,8 +286,8 @@ struct plait_device_vtable {
                               int *n_offers);
     /* Packs rows [row_begin, row_end) (rows over dims 1..3 flattened) of a weight in file form at `source` (host
      * memory) into its packed region. Blocks until done; uses the device's own parallelism. */
-    plait_status (*pack)(plait_device *device, const plait_operand *source, plait_encoding encoding, int64_t row_begin,
-                         int64_t row_end, plait_region target);
+    plait_status (*pack)(plait_device *device, const plait_operand *source, plait_encoding encoding,
+                         int64_t row_begin, int64_t row_end, plait_region target);
     /* The way back, to file form at `target` (host memory, dense rows from row_begin on). Lossless. */
     plait_status (*unpack)(plait_device *device, const plait_operand *shape, plait_encoding encoding,
                            int64_t row_begin, int64_t row_end, plait_region source, void *target);

@@ -39,7 +39,7 @@ typedef struct plait_shape {
     plait_dim dims[PLAIT_MAX_RANK];
 } plait_shape;
 /* PLAIT_SHAPE(64, 9, n): rank and dims from the arguments, dim 0 (contiguous) first. C only. */
-#define PLAIT_SHAPE(...)                                                                                      \
+#define PLAIT_SHAPE(...)                                                                                     \
     ((plait_shape){(int)(sizeof((plait_dim[]){__VA_ARGS__}) / sizeof(plait_dim)), {__VA_ARGS__}})
 
 /* What a storage holds. */
@@ -115,14 +115,14 @@ plait_tensor plait_apply(plait_graph *graph, plait_op_id op, const plait_tensor 
 
 /* plait_NAME(graph, x) and plait_NAME(graph, a, b) for the ops of the list without attributes. */
 #define PLAIT_SUGAR_0(name)
-#define PLAIT_SUGAR_1(name)                                                                                   \
-    static inline plait_tensor plait_##name(plait_graph *graph, plait_tensor x) {                             \
-        return plait_apply(graph, PLAIT_OP_##name, &x, 1, NULL, 0, NULL, 1);                                  \
+#define PLAIT_SUGAR_1(name)                                                                                  \
+    static inline plait_tensor plait_##name(plait_graph *graph, plait_tensor x) {                            \
+        return plait_apply(graph, PLAIT_OP_##name, &x, 1, NULL, 0, NULL, 1);                                 \
     }
-#define PLAIT_SUGAR_2(name)                                                                                   \
-    static inline plait_tensor plait_##name(plait_graph *graph, plait_tensor a, plait_tensor b) {             \
-        const plait_tensor inputs[2] = {a, b};                                                                \
-        return plait_apply(graph, PLAIT_OP_##name, inputs, 2, NULL, 0, NULL, 1);                              \
+#define PLAIT_SUGAR_2(name)                                                                                  \
+    static inline plait_tensor plait_##name(plait_graph *graph, plait_tensor a, plait_tensor b) {            \
+        const plait_tensor inputs[2] = {a, b};                                                               \
+        return plait_apply(graph, PLAIT_OP_##name, inputs, 2, NULL, 0, NULL, 1);                             \
     }
 #define PLAIT_OP(name, sugar) PLAIT_SUGAR_##sugar(name)
 #include "plait/ops.inc"
@@ -137,12 +137,12 @@ plait_tensor plait_scale(plait_graph *graph, plait_tensor x, double factor);
 
 /* Rotary embedding (RoFormer; YaRN for the extrapolation mix). Zeroed fields take the op's defaults. */
 typedef struct plait_rope_options {
-    int64_t n_rot;          /* rotated elements of each head, from the start; 0: all */
-    bool split_halves;      /* pairs (i, i + n_rot/2) instead of (2i, 2i+1) */
-    double freq_base;       /* 0: 10000 */
-    double freq_scale;      /* 0: 1; multiplies positions (linear scaling: 1/factor) */
-    double ext_factor;      /* YaRN mix, 0: off */
-    double attn_factor;     /* multiplies cos and sin; 0: 1 */
+    int64_t n_rot;               /* rotated elements of each head, from the start; 0: all */
+    bool split_halves;           /* pairs (i, i + n_rot/2) instead of (2i, 2i+1) */
+    double freq_base;            /* 0: 10000 */
+    double freq_scale;           /* 0: 1; multiplies positions (linear scaling: 1/factor) */
+    double ext_factor;           /* YaRN mix, 0: off */
+    double attn_factor;          /* multiplies cos and sin; 0: 1 */
     double beta_fast, beta_slow; /* 0: 32 and 1 */
     int64_t original_context;    /* YaRN's training context */
 } plait_rope_options;
@@ -171,7 +171,8 @@ plait_tensor plait_attention(plait_graph *graph, const plait_attention_inputs *i
 plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor rows, plait_tensor slots);
 
 /* The n largest along dim 0 and their ids, best first, equal ones by lower id. */
-void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values, plait_tensor *out_ids);
+void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values,
+                 plait_tensor *out_ids);
 
 /* ---- sealing and reading ---- */
 

@@ -58,8 +58,8 @@ typedef union plait_attr {
 typedef struct plait_attr_row {
     const char *name;
     plait_attr_kind kind;
-    plait_attr initial;   /* value when the builder does not give one */
-    bool required;        /* the builder must give one */
+    plait_attr initial; /* value when the builder does not give one */
+    bool required;      /* the builder must give one */
     const char *doc;
 } plait_attr_row;
 
@@ -87,9 +87,9 @@ static inline bool plait_op_has(const plait_op_use *use, int input) {
 
 /* How an op treats an index (factor) that its dims share. */
 typedef enum plait_factor_kind {
-    PLAIT_FACTOR_FREE,    /* in the output: slices of it are computed independently */
-    PLAIT_FACTOR_SUM,     /* summed over: slices give partial results that add up */
-    PLAIT_FACTOR_MERGE,   /* slices give partials of a named kind that merge by a rule (softmax, argmax, top_k) */
+    PLAIT_FACTOR_FREE, /* in the output: slices of it are computed independently */
+    PLAIT_FACTOR_SUM,  /* summed over: slices give partial results that add up */
+    PLAIT_FACTOR_MERGE, /* slices give partials of a named kind that merge by a rule (softmax, argmax, top_k) */
     PLAIT_FACTOR_INDEXED, /* chosen by ids in an operand: a slice without the id contributes nothing */
     PLAIT_FACTOR_ORDERED, /* a scan: slices must be taken in order, state handed on */
     PLAIT_FACTOR_WHOLE    /* needed whole */
@@ -98,8 +98,8 @@ typedef enum plait_factor_kind {
 typedef struct plait_factor {
     char name[16];
     plait_factor_kind kind;
-    char rule[16];      /* merge rule, or name of the operand that holds the ids */
-    bool global_start;  /* '@': the kernel is told where its slice starts (attribute "start_NAME") */
+    char rule[16];     /* merge rule, or name of the operand that holds the ids */
+    bool global_start; /* '@': the kernel is told where its slice starts (attribute "start_NAME") */
 } plait_factor;
 
 /* A dim is a product of factors, fastest first: (g h) means index = g + h * size(g). */
@@ -110,6 +110,7 @@ typedef struct plait_factor_dim {
 
 typedef struct plait_factor_operand {
     char name[16];
+    bool optional; /* written with '?': the input may be absent */
     uint8_t rank;
     plait_factor_dim dims[PLAIT_MAX_RANK];
 } plait_factor_operand;
@@ -125,8 +126,8 @@ typedef struct plait_factors {
 /* Which part of an input's storage an op that writes in place may touch. */
 typedef enum plait_write_part {
     PLAIT_WRITES_NOTHING,
-    PLAIT_WRITES_ALL,  /* any byte of the operand */
-    PLAIT_WRITES_ROWS  /* the rows named by run-time operand `rows_input`; to a verifier this is all */
+    PLAIT_WRITES_ALL, /* any byte of the operand */
+    PLAIT_WRITES_ROWS /* the rows named by run-time operand `rows_input`; to a verifier this is all */
 } plait_write_part;
 
 /* Forward declaration of the table of builder calls through which an op states its gradient; graph/ fills it. */
@@ -157,7 +158,8 @@ struct plait_op {
     plait_write_part write_part;
     int rows_input; /* for PLAIT_WRITES_ROWS; otherwise -1 */
 
-    uint32_t runtime_inputs; /* bit i: input i holds ids, lengths or positions that a kernel reads as control */
+    uint32_t
+        runtime_inputs; /* bit i: input i holds ids, lengths or positions that a kernel reads as control */
 
     /* Bit i: output 0 may lie in the same bytes as input i, when both have equal dtype, dims and strides: the
      * op reads element e of that input no later than it writes element e of the output. */
@@ -174,17 +176,24 @@ struct plait_op {
     /* Floating-point operations for these shapes; NULL: one for each output element. */
     double (*flop)(const plait_op_use *use);
 
-    /* Fills `use` with the case'th example of operands for tests and benchmarks: dtypes, dims and attributes of
-     * inputs (no data). Returns false when there are no more cases. Every op has at least two. */
+    /* Fills `use` with the case'th example of operands for tests and benchmarks: dtypes, dims, strides and
+     * attributes of inputs (no data; some inputs are views). Returns false when there are no more cases. Every op
+     * has at least two. */
     bool (*example)(int which, plait_op_use *use);
     /* Fills the run-time operands (ids, positions, tables) of an example, whose data pointers are set, with
      * valid values; other inputs are filled with random numbers by the caller. NULL: no run-time operand. */
     void (*example_data)(int which, plait_op_use *use);
+
+    /* Bytes that must move for these shapes; NULL: every operand once. */
+    double (*bytes)(const plait_op_use *use);
 };
 
 /* The descriptor of an id (never NULL for id < PLAIT_OP_COUNT), or by name (NULL when unknown). */
 const plait_op *plait_op_get(plait_op_id id);
 const plait_op *plait_op_find(const char *name);
+
+/* Zeroes `use`, sets its op and gives every attribute its initial value. */
+void plait_op_use_init(plait_op_use *use, const plait_op *op);
 
 /* Place of the attribute in the op's list, or -1. */
 int plait_op_attr_index(const plait_op *op, const char *name);
@@ -194,11 +203,16 @@ int plait_op_attr_index(const plait_op *op, const char *name);
 plait_status plait_op_factors(const plait_op *op, plait_factors *out);
 
 /* Size of each factor for the shapes of a use (outputs included). INVALID_ARGUMENT when two operands disagree.
- * A broadcast dim does not count. out_sizes has PLAIT_MAX_FACTORS entries. */
+ * A broadcast dim does not count; a factor of absent inputs only has size 0. out_sizes has PLAIT_MAX_FACTORS
+ * entries. */
 plait_status plait_op_factor_sizes(const plait_op_use *use, const plait_factors *factors, int64_t *out_sizes);
 
-/* Infers outputs of a use whose inputs, attrs and present are set: runs the op's shape rule, sets n_outputs and
- * dense strides. Messages are prefixed with the op's name. */
+/* Most elements of one operand (dims of size 0 counted as 1), so that later arithmetic cannot overflow. */
+#define PLAIT_MAX_ELEMS ((int64_t)1 << 48)
+
+/* Infers outputs of a use whose inputs, attrs and present are set: checks them, runs the op's shape rule, sets
+ * n_outputs, dense strides (an output written in place takes those of the input) and NULL data. Messages are
+ * prefixed with the op's name. On failure `use` is unchanged. */
 plait_status plait_op_infer(plait_op_use *use);
 
 /* Floating-point operations and bytes that must move (operands read once, outputs written once; a lookup or an
@@ -206,8 +220,10 @@ plait_status plait_op_infer(plait_op_use *use);
 double plait_op_flop(const plait_op_use *use);
 double plait_op_bytes(const plait_op_use *use);
 
-/* Helpers for whoever handles operands. Elements; dense strides for the dims; bytes from the first to one past
- * the last element (every stride counted, also of dims of size 1); -1 on overflow. */
+/* Helpers for whoever handles operands. Elements (-1 on overflow or a negative dim); dense strides for the dims
+ * (false when dim 0 is no whole number of blocks or a stride overflows); whether the strides are dense (those of
+ * dims of size 1 do not matter); bytes from the first element to one past the last (0 when there is none, -1 on
+ * overflow, negative strides, or a dim 0 that is no whole number of blocks). */
 int64_t plait_operand_elems(const plait_operand *operand);
 bool plait_operand_make_dense(plait_operand *operand);
 bool plait_operand_is_dense(const plait_operand *operand);

@@ -15,20 +15,20 @@ extern "C" {
 #endif
 
 /* Kinds of outcome. X(name, value, meaning). Values are stable. */
-#define PLAIT_STATUS_LIST(X)                                                                                  \
-    X(OK, 0, "success")                                                                                       \
-    X(INVALID_ARGUMENT, 1, "the caller passed something that can never be right")                             \
-    X(OUT_OF_RANGE, 2, "an index, id, position or size is outside its bounds")                                \
-    X(OUT_OF_MEMORY, 3, "host or device memory is exhausted; everything was freed")                           \
-    X(NOT_FOUND, 4, "a named thing does not exist")                                                           \
-    X(UNSUPPORTED, 5, "understood, but not provided by this build, device or model")                          \
-    X(CORRUPT, 6, "data from outside breaks the rules of its format")                                         \
-    X(IO, 7, "the operating system failed to read or write")                                                  \
-    X(LIMIT, 8, "a stated limit (steps, depth, bytes, time) was reached")                                     \
-    X(WRONG_STATE, 9, "the object is not in a state that allows this call")                                   \
-    X(CANCELLED, 10, "the caller asked to stop")                                                              \
-    X(TIMEOUT, 11, "a wait ended without its event")                                                          \
-    X(DEVICE_LOST, 12, "the device is gone; its memory is lost")                                              \
+#define PLAIT_STATUS_LIST(X)                                                                                 \
+    X(OK, 0, "success")                                                                                      \
+    X(INVALID_ARGUMENT, 1, "the caller passed something that can never be right")                            \
+    X(OUT_OF_RANGE, 2, "an index, id, position or size is outside its bounds")                               \
+    X(OUT_OF_MEMORY, 3, "host or device memory is exhausted; everything was freed")                          \
+    X(NOT_FOUND, 4, "a named thing does not exist")                                                          \
+    X(UNSUPPORTED, 5, "understood, but not provided by this build, device or model")                         \
+    X(CORRUPT, 6, "data from outside breaks the rules of its format")                                        \
+    X(IO, 7, "the operating system failed to read or write")                                                 \
+    X(LIMIT, 8, "a stated limit (steps, depth, bytes, time) was reached")                                    \
+    X(WRONG_STATE, 9, "the object is not in a state that allows this call")                                  \
+    X(CANCELLED, 10, "the caller asked to stop")                                                             \
+    X(TIMEOUT, 11, "a wait ended without its event")                                                         \
+    X(DEVICE_LOST, 12, "the device is gone; its memory is lost")                                             \
     X(INTERNAL, 13, "an invariant of plait itself is broken; please report it")
 
 typedef enum plait_status {
@@ -52,10 +52,10 @@ const char *plait_error_message(void);
 size_t plait_error_copy(char *out, size_t size_bytes);
 
 /* Returns the status from the calling function when `expr` fails. For use where nothing needs cleaning up. */
-#define PLAIT_TRY(expr)                                                                                       \
-    do {                                                                                                      \
-        plait_status plait_try_status_ = (expr);                                                              \
-        if (plait_try_status_ != PLAIT_OK) return plait_try_status_;                                          \
+#define PLAIT_TRY(expr)                                                                                      \
+    do {                                                                                                     \
+        plait_status plait_try_status_ = (expr);                                                             \
+        if (plait_try_status_ != PLAIT_OK) return plait_try_status_;                                         \
     } while (0)
 
 #ifdef __cplusplus

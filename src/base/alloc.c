@@ -21,7 +21,8 @@ void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {
 plait_status plait_grow(void *items_pointer, size_t *capacity, size_t needed, size_t size_bytes, size_t max,
                         const char *what) {
     if (needed <= *capacity) return PLAIT_OK;
-    if (needed > max) return plait_error(PLAIT_LIMIT, "%s: %zu entries wanted, at most %zu allowed", what, needed, max);
+    if (needed > max)
+        return plait_error(PLAIT_LIMIT, "%s: %zu entries wanted, at most %zu allowed", what, needed, max);
     size_t grown = *capacity < 8 ? 8 : *capacity > max / 2 ? max : *capacity * 2;
     if (grown < needed) grown = needed;
     if (grown > max) grown = max;

@@ -66,7 +66,8 @@ void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes) {
     if (!plait_add_size(bytes, _Alignof(max_align_t) - 1 + ARENA_GAP, &padded)) return NULL;
     padded &= ~(_Alignof(max_align_t) - 1);
     if (padded == 0) padded = _Alignof(max_align_t);
-    if (arena->max_bytes && padded > arena->max_bytes - plait_min_i64((int64_t)arena->used_bytes, (int64_t)arena->max_bytes))
+    if (arena->max_bytes &&
+        padded > arena->max_bytes - plait_min_i64((int64_t)arena->used_bytes, (int64_t)arena->max_bytes))
         return NULL;
     plait_arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->size_bytes - chunk->used_bytes < padded) chunk = add_chunk(arena, padded);

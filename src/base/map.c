@@ -40,11 +40,13 @@ void plait_map_deinit(plait_map *map) {
     plait_map_init(map);
 }
 
-static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const void *key, size_t key_bytes, uint32_t hash) {
+static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const void *key, size_t key_bytes,
+                                 uint32_t hash) {
     for (size_t i = hash & (n_slots - 1);; i = (i + 1) & (n_slots - 1)) {
         plait_map_slot *slot = &slots[i];
         if (!slot->key) return slot;
-        if (slot->hash == hash && slot->key_bytes == key_bytes && memcmp(slot->key, key, key_bytes) == 0) return slot;
+        if (slot->hash == hash && slot->key_bytes == key_bytes && memcmp(slot->key, key, key_bytes) == 0)
+            return slot;
     }
 }
 
@@ -62,7 +64,8 @@ static plait_status rebuild(plait_map *map, size_t n_slots) {
 }
 
 plait_status plait_map_reserve(plait_map *map, size_t n) {
-    if (n > UINT32_MAX / 2) return plait_error(PLAIT_LIMIT, "hash map: %zu keys, at most %u", n, UINT32_MAX / 2);
+    if (n > UINT32_MAX / 2)
+        return plait_error(PLAIT_LIMIT, "hash map: %zu keys, at most %u", n, UINT32_MAX / 2);
     if (!map->slots && getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != sizeof map->seed)
         map->seed = (uint64_t)(uintptr_t)map; /* early boot: some variation is better than none */
     size_t n_slots = map->n_slots ? map->n_slots : 16;
@@ -70,7 +73,8 @@ plait_status plait_map_reserve(plait_map *map, size_t n) {
     return n_slots == map->n_slots ? PLAIT_OK : rebuild(map, n_slots);
 }
 
-plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value, bool *out_existed) {
+plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value,
+                           bool *out_existed) {
     if (key_bytes > UINT32_MAX) return plait_error(PLAIT_LIMIT, "hash map: a key of %zu bytes", key_bytes);
     PLAIT_TRY(plait_map_reserve(map, map->n_used + 1));
     uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);

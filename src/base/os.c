@@ -54,8 +54,8 @@ static plait_status load_open_file(plait_file *file, int fd, const char *path, b
     if (size == 0) return PLAIT_OK;
     void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        return plait_error(errno == ENOMEM ? PLAIT_OUT_OF_MEMORY : PLAIT_IO, "%s: cannot map %llu bytes: %s", path,
-                           (unsigned long long)size, strerror(errno));
+        return plait_error(errno == ENOMEM ? PLAIT_OUT_OF_MEMORY : PLAIT_IO, "%s: cannot map %llu bytes: %s",
+                           path, (unsigned long long)size, strerror(errno));
     file->bytes = p;
     file->mapped = true;
     return PLAIT_OK;
@@ -65,7 +65,8 @@ plait_status plait_file_open(plait_file *file, const char *path, bool map) {
     plait_file opened = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return plait_error(errno == ENOENT ? PLAIT_NOT_FOUND : PLAIT_IO, "%s: cannot open: %s", path, strerror(errno));
+        return plait_error(errno == ENOENT ? PLAIT_NOT_FOUND : PLAIT_IO, "%s: cannot open: %s", path,
+                           strerror(errno));
     plait_status status = load_open_file(&opened, fd, path, map);
     close(fd);
     if (status == PLAIT_OK) *file = opened;
@@ -102,7 +103,8 @@ plait_status plait_file_writer_open(plait_file_writer *writer, const char *path)
     }
     opened.fd = open(opened.temporary_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (opened.fd < 0) {
-        plait_status status = plait_error(PLAIT_IO, "%s: cannot create: %s", opened.temporary_path, strerror(errno));
+        plait_status status =
+            plait_error(PLAIT_IO, "%s: cannot create: %s", opened.temporary_path, strerror(errno));
         free(opened.temporary_path); /* never made, nothing to remove */
         opened.temporary_path = NULL;
         plait_file_writer_abandon(&opened);
@@ -266,7 +268,8 @@ plait_status plait_os_cache_dir(char **out_path) {
     else if (home && home[0] == '/')
         plait_strbuf_printf(&path, "%s/.cache", home);
     else
-        return plait_error(PLAIT_NOT_FOUND, "cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path");
+        return plait_error(PLAIT_NOT_FOUND,
+                           "cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path");
     char *parent = plait_strbuf_take(&path);
     if (!parent) return plait_error_memory("cache folder", 0);
     mkdir(parent, 0777);

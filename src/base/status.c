@@ -9,7 +9,7 @@ static _Thread_local char error_text[PLAIT_ERROR_BYTES];
 
 const char *plait_status_name(plait_status status) {
     switch (status) {
-#define STATUS_CASE(name, value, meaning)                                                                     \
+#define STATUS_CASE(name, value, meaning)                                                                    \
     case PLAIT_##name: return #name;
         PLAIT_STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE

@@ -39,10 +39,10 @@ plait_status plait_error_raise(const plait_error_record *record);
 
 /* Runs `expr`; on failure stores the status in `var` and jumps to `label`. For local temporaries that must
  * be released; the label names what it undoes. */
-#define PLAIT_TRY_GOTO(var, expr, label)                                                                      \
-    do {                                                                                                      \
-        (var) = (expr);                                                                                       \
-        if ((var) != PLAIT_OK) goto label;                                                                    \
+#define PLAIT_TRY_GOTO(var, expr, label)                                                                     \
+    do {                                                                                                     \
+        (var) = (expr);                                                                                      \
+        if ((var) != PLAIT_OK) goto label;                                                                   \
     } while (0)
 
 #endif

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *), void *argument) {
+plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *),
+                                void *argument) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -29,8 +30,10 @@ void plait_thread_join(plait_thread *thread) {
 }
 
 bool plait_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
-    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
-    long r = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns == UINT64_MAX ? NULL : &t, NULL, 0);
+    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                         .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    long r =
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns == UINT64_MAX ? NULL : &t, NULL, 0);
     return !(r < 0 && errno == ETIMEDOUT);
 }
 

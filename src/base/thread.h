@@ -17,7 +17,8 @@ typedef struct plait_thread {
 
 /* Starts a thread that blocks all signals, so that the program's handlers run on its own threads. `name` (up
  * to 15 bytes) shows in debuggers. */
-plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *), void *argument);
+plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *),
+                                void *argument);
 /* Waits for its end. Accepts a zeroed thread. */
 void plait_thread_join(plait_thread *thread);
 

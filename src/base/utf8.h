@@ -20,7 +20,8 @@ static inline size_t plait_utf8_decode(const void *bytes, size_t n, uint32_t *ou
         if ((p[i] & 0xC0) != 0x80) return 0;
         c = c << 6 | (p[i] & 0x3Fu);
     }
-    if ((length == 3 && (c < 0x800 || (c >= 0xD800 && c <= 0xDFFF))) || (length == 4 && (c < 0x10000 || c > 0x10FFFF)))
+    if ((length == 3 && (c < 0x800 || (c >= 0xD800 && c <= 0xDFFF))) ||
+        (length == 4 && (c < 0x10000 || c > 0x10FFFF)))
         return 0;
     *out_code = c;
     return length;

@@ -23,20 +23,20 @@ typedef struct plait_graph_dim_row {
 
 typedef struct plait_graph_storage {
     plait_storage_kind kind;
-    const char *name;     /* of an input, weight or state; of the node otherwise */
-    uint64_t size_bytes;  /* at the bounds */
-    uint32_t root;        /* tensor that covers it whole */
+    const char *name;       /* of an input, weight or state; of the node otherwise */
+    uint64_t size_bytes;    /* at the bounds */
+    uint32_t root;          /* tensor that covers it whole */
     int part_axis, n_parts; /* packed parts as data; n_parts 0: none */
     plait_part *parts;
 } plait_graph_storage;
 
 typedef struct plait_graph_tensor {
-    plait_operand shape;   /* dims at bounds, strides; data NULL */
-    plait_extent outer;    /* dim < 0: constant */
+    plait_operand shape; /* dims at bounds, strides; data NULL */
+    plait_extent outer;  /* dim < 0: constant */
     int rank;
     uint32_t storage;
-    uint64_t offset;       /* bytes from the start of the storage */
-    uint32_t node;         /* that made this value; PLAIT_NO_NODE for inputs, weights and states as they begin */
+    uint64_t offset; /* bytes from the start of the storage */
+    uint32_t node;   /* that made this value; PLAIT_NO_NODE for inputs, weights and states as they begin */
     uint32_t output_index; /* of that node */
     uint32_t base;         /* for a view: the tensor viewed; 0: not a view */
 } plait_graph_tensor;
@@ -58,17 +58,18 @@ typedef struct plait_graph_output {
 
 struct plait_graph {
     const char *name;
-    plait_arena arena; /* names, parts */
+    plait_arena arena;     /* names, parts */
+    plait_extent *extents; /* what the negative plait_dim -1-i stands for */
     plait_graph_dim_row *dims;
     plait_graph_storage *storages;
     plait_graph_tensor *tensors;
     plait_graph_node *nodes;
     plait_graph_output *outputs;
-    size_t n_dims, n_storages, n_tensors, n_nodes, n_outputs;
-    size_t dim_capacity, storage_capacity, tensor_capacity, node_capacity, output_capacity;
+    size_t n_extents, n_dims, n_storages, n_tensors, n_nodes, n_outputs;
+    size_t extent_capacity, dim_capacity, storage_capacity, tensor_capacity, node_capacity, output_capacity;
     bool sealed;
     /* Everything below is the builder's. */
-    struct plait_graph_builder *builder; /* derived dims, names taken, scope, first error; freed by seal */
+    struct plait_graph_builder *builder; /* names taken, scope, first error; freed by seal */
 };
 
 /* Fills a use of node `node` with shapes at the bounds of the dims (values == NULL) or at the given values of
