@@ -1,0 +1,35 @@
+/* A context: the devices that plans may use, and the memory that they share among plans. */
+#ifndef PLAIT_CONTEXT_H
+#define PLAIT_CONTEXT_H
+
+#include "plait/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_context plait_context;
+
+typedef struct plait_context_options {
+    plait_logger logger; /* copied */
+    int threads; /* default of cpu items without `threads=`; 0: all processors that the process may use */
+} plait_context_options;
+
+/* Opens the devices of a comma-separated list of items `kind[:key=value]...`, for example
+ * "cpu:threads=1,cpu:threads=1"; NULL or "" means "cpu". The same kind twice is legal. Unknown kinds and keys are
+ * INVALID_ARGUMENT. `options` may be NULL. The context is used by one thread at a time, except by runs. */
+plait_status plait_context_open(plait_context **out, const char *devices,
+                                const plait_context_options *options);
+/* Everything made in the context must be destroyed before. Accepts NULL. */
+void plait_context_close(plait_context *context);
+
+int plait_context_device_count(const plait_context *context);
+/* Borrowed. NULL when index is out of range. */
+plait_device *plait_context_device(const plait_context *context, int index);
+/* The logger given at opening. Never NULL. */
+const plait_logger *plait_context_logger(const plait_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+/* Plans: where every node of a graph runs, and why; what is copied; how memory is shared out. A plan is immutable,
+ * proved before it is returned, printable, and used by any number of runs.
+ *
+ * A residence says where the weights and the state of a model live: device, offset and encoding, decided once
+ * for all plans of the model. plait_plan_make makes one of its own when none is given.
+ */
+#ifndef PLAIT_PLAN_H
+#define PLAIT_PLAN_H
+
+#include "plait/context.h"
+#include "plait/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_plan plait_plan;
+typedef struct plait_residence plait_residence;
+
+/* ---- residence ---- */
+
+/* Where weights come from: called for each weight of the residence. The operand's data points to the weight in
+ * file form (dense rows) in host memory that stays readable while the residence lives when `lasting` is set,
+ * else until the next call. NOT_FOUND for names that do not exist. */
+typedef struct plait_weight_source {
+    plait_status (*find)(void *user, const char *name, plait_operand *out_operand, bool *out_lasting);
+    /* Says that the bytes of a weight were copied and are not needed any more. May be NULL. */
+    void (*release)(void *user, const char *name);
+    void *user;
+} plait_weight_source;
+
+typedef struct plait_pin {
+    const char *pattern; /* of weight, state and node names; '*' matches any bytes; first match wins */
+    int device;          /* index in the context */
+} plait_pin;
+
+typedef struct plait_residence_options {
+    const plait_pin *pins; /* copied */
+    int n_pins;
+    bool no_packing; /* keep every weight in file form */
+} plait_residence_options;
+
+/* Decides residence for the weights and states of all `graphs` (same names mean the same thing; shapes must
+ * agree). Nothing is allocated on devices yet. Graphs and context must outlive the residence. */
+plait_status plait_residence_create(plait_residence **out, plait_context *context,
+                                    const plait_graph *const *graphs, int n_graphs,
+                                    const plait_residence_options *options);
+/* Memory it will take on a device of the context: weights that need memory of their own (packed or copied),
+ * weights used where they are (mapped), and state of one session. */
+void plait_residence_bytes(const plait_residence *residence, int device, uint64_t *out_private,
+                           uint64_t *out_mapped, uint64_t *out_state);
+/* Allocates, packs and copies all weights; shows progress through the context's logger, and can be cancelled
+ * by it. After a failure the residence can only be destroyed. */
+plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source);
+plait_residence *plait_residence_retain(plait_residence *residence);
+void plait_residence_release(plait_residence *residence); /* accepts NULL */
+
+/* State of one session on all devices: zeroed when created. Used by one run at a time. */
+typedef struct plait_session_state plait_session_state;
+plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence);
+void plait_session_state_destroy(plait_session_state *state);
+
+/* ---- plan ---- */
+
+typedef struct plait_plan_options {
+    plait_residence *residence; /* retained; NULL: the plan makes one, with zeroed weights to be written */
+    bool skip_verify;           /* proof off (to measure its cost) */
+    bool exact;                 /* same bytes for any batching and number of devices of one class */
+    const char *name;           /* for messages; NULL: the graph's */
+} plait_plan_options;
+
+/* Plans the sealed graph for the context's devices: residence, place, segment, prepare, order, memory, verify,
+ * compile. The error of a graph that no device can run names node, op, shapes, types and each device's reason.
+ * The graph must outlive the plan. `options` may be NULL. */
+plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
+                             const plait_plan_options *options);
+plait_plan *plait_plan_retain(plait_plan *plan);
+void plait_plan_release(plait_plan *plan); /* accepts NULL */
+
+/* Writes a weight of a plan that made its own residence: size_bytes of file form, the whole weight. */
+plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const void *bytes,
+                                     uint64_t size_bytes);
+
+/* Figures of a plan. */
+typedef struct plait_plan_facts {
+    int n_nodes, n_groups, n_segments, n_transfers;
+    uint64_t temporary_bytes;       /* largest arena of a device as assigned */
+    uint64_t temporary_bound_bytes; /* heaviest set of values alive at once over the command order, there */
+    uint64_t weight_bytes_read;     /* bytes of weights read in a step at the bounds */
+    uint64_t transfer_bytes;        /* between devices in a step at the bounds */
+    double flop;                    /* in a step at the bounds */
+    uint64_t plan_ns, verify_ns;    /* time that planning and proving took */
+} plait_plan_facts;
+void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
+
+/* The plan as text for people, as JSON, and as a page with a picture of memory over time. The caller frees *out. */
+plait_status plait_plan_print(const plait_plan *plan, char **out_text);
+plait_status plait_plan_print_json(const plait_plan *plan, char **out_text);
+plait_status plait_plan_print_html(const plait_plan *plan, char **out_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

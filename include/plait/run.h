@@ -1,0 +1,68 @@
+/* Runs: a plan in execution. A run owns staging for inputs and outputs and the events of its steps; a step
+ * allocates nothing, builds nothing and re-plans nothing.
+ *
+ *     PLAIT_TRY(plait_run_create(&run, plan, NULL));
+ *     PLAIT_TRY(plait_run_set_dim(run, "tokens", 17));
+ *     PLAIT_TRY(plait_run_write(run, "x", x_bytes, sizeof x_bytes));
+ *     PLAIT_TRY(plait_run_step(run));
+ *     PLAIT_TRY(plait_run_output(run, "y", &y, &y_size_bytes));
+ *
+ * A run is driven by one thread at a time; different runs of one plan may be driven by different threads when
+ * they have different state.
+ */
+#ifndef PLAIT_RUN_H
+#define PLAIT_RUN_H
+
+#include "plait/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_run plait_run;
+
+typedef struct plait_run_options {
+    plait_session_state
+        *state; /* borrowed, must outlive the run; NULL: the run makes one when the graph has state */
+} plait_run_options;
+
+plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run_options *options);
+void plait_run_destroy(plait_run *run); /* waits for its steps; accepts NULL */
+
+/* Value of a named dim for the steps that follow, 0 to its bound; at first every dim is at its bound. */
+plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value);
+
+/* Bytes of an input for the next step: from the start, as many as the current dims need (more is an error,
+ * fewer leaves the rest as it was written two steps before). Integer inputs that an op uses as ids or positions
+ * are checked against their range at the step. */
+plait_status plait_run_write(plait_run *run, const char *input, const void *bytes, uint64_t size_bytes);
+/* Where the host may fill that input itself instead: valid until the next step. *out_size_bytes is the capacity. */
+plait_status plait_run_input(plait_run *run, const char *input, void **out_bytes, uint64_t *out_size_bytes);
+
+/* Submits one step. It returns before the devices are done, except where the calling thread is the device. */
+plait_status plait_run_step(plait_run *run);
+/* Waits for the last step and returns its failure, if any; afterwards the run can be used again unless the
+ * status is DEVICE_LOST. */
+plait_status plait_run_wait(plait_run *run);
+
+/* Waits for the last step and lends the output: valid until the next step but one. */
+plait_status plait_run_output(plait_run *run, const char *output, const void **out_bytes,
+                              uint64_t *out_size_bytes);
+
+/* Names resolved once, for loops that must not search: an index for the calls below. */
+plait_status plait_run_dim_index(const plait_run *run, const char *name, int *out_index);
+plait_status plait_run_input_index(const plait_run *run, const char *name, int *out_index);
+plait_status plait_run_output_index(const plait_run *run, const char *name, int *out_index);
+plait_status plait_run_set_dim_at(plait_run *run, int index, int64_t value);
+plait_status plait_run_input_at(plait_run *run, int index, void **out_bytes, uint64_t *out_size_bytes);
+plait_status plait_run_output_at(plait_run *run, int index, const void **out_bytes, uint64_t *out_size_bytes);
+
+/* Trace: spans of commands (and of groups, where the device tells), in Chrome's trace format. Recording keeps at
+ * most `max_spans` and allocates only here. The caller frees *out_json. */
+plait_status plait_run_trace_begin(plait_run *run, size_t max_spans);
+plait_status plait_run_trace_end(plait_run *run, char **out_json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
