@@ -16,7 +16,7 @@
 
 static const char *archs_dir(void) {
     return access(PLAIT_SHARED_DIR "/golden/archs", R_OK) == 0 ? PLAIT_SHARED_DIR "/golden/archs"
-                                                                : PLAIT_GOLDEN_DIR "/archs";
+                                                               : PLAIT_GOLDEN_DIR "/archs";
 }
 
 static void assert_same(const plait_gguf *a, const plait_gguf *b) {
