@@ -1,7 +1,8 @@
 # How a file under tests/ becomes a test that ctest runs.
 #
 #   plait_tests()       tests/ROOM/**/test_*.c, each one program, named ROOM/NAME, linked against its room
-#   plait_tree_tests()  check/tree and check/install: the laws of the tree, and what an installed plait is
+#   plait_tree_tests()  check/tree: the laws of the tree; check/check-tree: that they are seen when broken; check/install:
+#                       that an installed plait can be used
 #
 # A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
 # top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
@@ -93,5 +94,6 @@ function(plait_tree_tests)
   set(scripts "${PROJECT_SOURCE_DIR}/scripts")
   add_test(NAME check/tree COMMAND "${scripts}/check-tree" --cc "${CMAKE_C_COMPILER}")
   add_test(NAME check/install COMMAND "${scripts}/check-install" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}")
-  set_tests_properties(check/tree check/install PROPERTIES LABELS check TIMEOUT 300)
+  add_test(NAME check/check-tree COMMAND "${PROJECT_SOURCE_DIR}/tests/check/check_tree.py" "${CMAKE_C_COMPILER}")
+  set_tests_properties(check/tree check/install check/check-tree PROPERTIES LABELS check TIMEOUT 300)
 endfunction()

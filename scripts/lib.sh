@@ -1,9 +1,13 @@
 # What the scripts of this folder share: sourced, never run. It goes to the root of the tree and defines functions.
 # Invariant: nothing here asks a question, and nothing is installed, built or fetched that is there already.
+# shellcheck shell=bash disable=SC2034
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-root=$PWD
+caller=$PWD # paths in arguments and the environment are meant from here
 self=$(basename "$0")
+script=$(cd "$(dirname "$0")" && pwd)/$self
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$caller/$1" ;; esac }
 
 # Debian packages, by what needs them.
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libhwloc-dev
@@ -14,7 +18,8 @@ packages_test=(g++ git python3 clang-format-14 util-linux)
 packages_arm64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcmocka-dev:arm64)
 
 # Where fetched models and measured figures are kept; tests find the models by PLAIT_MODELS.
-models=${PLAIT_MODELS:-${XDG_CACHE_HOME:-$(echo ~)/.cache}/plait}
+home=~
+models=$(absolute "${PLAIT_MODELS:-${XDG_CACHE_HOME:-$home/.cache}/plait}")
 smollm2=$models/SmolLM2-135M-Instruct.Q4_1.gguf
 
 say() { printf '%s: %s\n' "$self" "$*" >&2; }
@@ -23,7 +28,7 @@ die() {
     exit 1
 }
 usage() { # the comment at the top of the calling script is its help
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$script"
     exit "${1:-0}"
 }
 
@@ -53,7 +58,8 @@ packages() {
     local log
     log=$(mktemp)
     if ! { as_root apt-get -q update &&
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } \
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
+            --no-install-recommends install "${missing[@]}"; } \
         </dev/null >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         die "could not install ${missing[*]}; the whole output is in $log"
