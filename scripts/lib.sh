@@ -32,15 +32,8 @@ usage() { # the comment at the top of the calling script is its help
     exit "${1:-0}"
 }
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        die "needs root to run: $*   (neither root nor sudo is at hand)"
-    fi
-}
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+can_be_root() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
 
 # packages NAME...: installs those that are missing; a package for another architecture is written NAME:ARCH.
 packages() {
@@ -54,6 +47,7 @@ packages() {
         dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || missing+=("$name")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
+    can_be_root || die "these packages are missing, and neither root nor sudo is at hand to install them: ${missing[*]}"
     say "installing ${missing[*]}"
     local log
     log=$(mktemp)
