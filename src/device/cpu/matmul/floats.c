@@ -1,0 +1,121 @@
+/* Loops of the float32 products. Invariant: a run of RUN_ELEMS elements is summed from +0 in rising order and then
+ * added to the output's total, whatever the loops around it.
+ *
+ * Scratch: 2 runs of decoded groups (32 KiB), then totals of 2 groups x FLOAT_PANEL columns (8 KiB), then 16 rows
+ * before they are interleaved (16 KiB). */
+#include "device/cpu/matmul/floats.h"
+
+#include "base/size.h"
+#include "device/cpu/matmul/blocks.h"
+#include "tensor/quant/quant.h"
+
+#include <string.h>
+
+enum { FEW_COLUMNS = 4 }; /* up to this many, packed runs are read once, in place */
+
+typedef struct float_scratch {
+    float run[2][RUN_ELEMS][GROUP];
+    float total[2][FLOAT_PANEL][GROUP];
+    float rows[GROUP][RUN_ELEMS];
+} float_scratch;
+
+_Static_assert(sizeof(float_scratch) <= PLAIT_CPU_MATMUL_SCRATCH_BYTES, "fits");
+
+static int64_t groups_left(const plait_cpu_matmul_args *args, int64_t row, int64_t most) {
+    return plait_min_i64(most, (args->row_end - row + GROUP - 1) / GROUP);
+}
+
+/* --- few columns of packed weights ----------------------------------------------------------------------------- */
+
+static void run_few(const plait_cpu_matmul_args *args, float_part_fn *part, int64_t elem_bytes) {
+    int64_t group_bytes = args->k * GROUP * elem_bytes;
+    int columns = (int)args->n, step;
+    for (int64_t row = args->row_begin; row < args->row_end; row += step * GROUP) {
+        _Alignas(64) float total[4][FEW_COLUMNS][GROUP] = {{{0}}};
+        const uint8_t *w = (const uint8_t *)args->w + row / GROUP * group_bytes;
+        step = (int)groups_left(args, row, 4);
+        for (int64_t k = 0; k < args->k; k += RUN_ELEMS)
+            part(w + k * GROUP * elem_bytes, group_bytes, step, plait_min_i64(RUN_ELEMS, args->k - k),
+                 args->x + k, args->x_stride, columns, &total[0][0][0], FEW_COLUMNS * GROUP);
+        for (int g = 0; g < step; g++)
+            plait_cpu_store_tile(args, row + g * GROUP, 0, columns, &total[g][0][0]);
+    }
+}
+
+/* --- many columns ---------------------------------------------------------------------------------------------- */
+
+/* Where the next run of a pair of groups lies as float32. */
+typedef struct float_run {
+    const void *w;
+    int64_t group_stride_bytes;
+} float_run;
+
+typedef float_run fetch_fn(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row, int groups,
+                           int64_t k, int64_t n);
+
+static float_run fetch_packed(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row,
+                              int groups, int64_t k, int64_t n) {
+    float_scratch *scratch = args->scratch;
+    if (args->dtype == PLAIT_F32) {
+        int64_t group_bytes = args->k * GROUP * 4;
+        return (float_run){(const uint8_t *)args->w + row / GROUP * group_bytes + k * GROUP * 4, group_bytes};
+    }
+    const uint16_t *w = (const uint16_t *)args->w + (row / GROUP * args->k + k) * GROUP;
+    for (int g = 0; g < groups; g++)
+        (args->dtype == PLAIT_F16 ? ops->widen_f16 : ops->widen_bf16)(w + g * args->k * GROUP, n * GROUP,
+                                                                      &scratch->run[g][0][0]);
+    return (float_run){scratch->run, sizeof scratch->run[0]};
+}
+
+static float_run fetch_decoded(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row,
+                               int groups, int64_t k, int64_t n) {
+    float_scratch *scratch = args->scratch;
+    const plait_quant *quant = plait_quant_of(args->dtype);
+    int64_t offset = plait_dtype_row_bytes(args->dtype, k);
+    for (int g = 0; g < groups; g++) {
+        int64_t rows = plait_min_i64(GROUP, args->row_end - row - g * GROUP);
+        if (rows < GROUP) memset(scratch->rows, 0, sizeof scratch->rows);
+        for (int64_t i = 0; i < rows; i++)
+            quant->decode((const uint8_t *)args->w + (row + g * GROUP + i) * args->w_stride_bytes + offset,
+                          scratch->rows[i], n);
+        ops->interleave(&scratch->rows[0][0], n, &scratch->run[g][0][0]);
+    }
+    return (float_run){scratch->run, sizeof scratch->run[0]};
+}
+
+/* Sums of up to two groups with the columns [begin, end) of a panel. */
+static void run_panel(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch, int64_t row,
+                      int64_t begin, int64_t end) {
+    float_scratch *scratch = args->scratch;
+    int groups = (int)groups_left(args, row, 2);
+    memset(scratch->total, 0, sizeof scratch->total);
+    for (int64_t k = 0; k < args->k; k += RUN_ELEMS) {
+        int64_t n = plait_min_i64(RUN_ELEMS, args->k - k);
+        float_run run = fetch(args, ops, row, groups, k, n);
+        for (int64_t i = begin; i < end; i += FLOAT_TILE)
+            ops->f32(run.w, run.group_stride_bytes, groups, n, args->x + i * args->x_stride + k,
+                     args->x_stride, (int)plait_min_i64(FLOAT_TILE, end - i), scratch->total[0][i - begin],
+                     FLOAT_PANEL * GROUP);
+    }
+    for (int g = 0; g < groups; g++)
+        plait_cpu_store_tile(args, row + g * GROUP, begin, (int)(end - begin), &scratch->total[g][0][0]);
+}
+
+static void run_panels(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch) {
+    for (int64_t begin = 0; begin < args->n; begin += FLOAT_PANEL)
+        for (int64_t row = args->row_begin; row < args->row_end; row += 2 * GROUP)
+            run_panel(args, ops, fetch, row, begin, plait_min_i64(begin + FLOAT_PANEL, args->n));
+}
+
+void plait_cpu_run_floats(const plait_cpu_matmul_args *args, const float_ops *ops) {
+    if (args->n > FEW_COLUMNS)
+        run_panels(args, ops, fetch_packed);
+    else if (args->dtype == PLAIT_F32)
+        run_few(args, ops->f32, 4);
+    else
+        run_few(args, args->dtype == PLAIT_F16 ? ops->f16 : ops->bf16, 2);
+}
+
+void plait_cpu_run_decoded(const plait_cpu_matmul_args *args, const float_ops *ops) {
+    run_panels(args, ops, fetch_decoded);
+}

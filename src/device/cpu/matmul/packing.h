@@ -1,0 +1,97 @@
+/* The packed layouts, for the kernels and packing.c only. A group is 16 rows; along k it is a run of units (32 or
+ * 256 elements, a plain element for float types), unit after unit, and groups follow each other.
+ *
+ * A step of a product kernel wants 16 rows x 4 neighbouring elements in one 64-byte vector: byte 4 r + i of vector
+ * c belongs to row r and element 4 c + i of a block of 32. Four-bit codes lie two to a byte: the low nibbles of
+ * vector c (of 4) are step c, the high nibbles step c + 4. Further bits are planes: bit c of a plane's byte belongs
+ * to step c (one bit), bits 2 (c % 4) of plane c / 4 (two bits). Scales of the 16 rows lie together.
+ */
+#ifndef PLAIT_DEVICE_CPU_MATMUL_PACKING_H
+#define PLAIT_DEVICE_CPU_MATMUL_PACKING_H
+
+#include "device/cpu/matmul/matmul.h"
+
+enum { GROUP = PLAIT_CPU_GROUP_ROWS };
+
+typedef struct packed_nibbles { /* codes of 16 rows x 32 elements */
+    uint8_t q[4][GROUP][4];
+} packed_nibbles;
+
+typedef struct packed_q4_0 {
+    uint16_t d[GROUP];
+    packed_nibbles low;
+} packed_q4_0;
+
+typedef struct packed_q4_1 {
+    uint16_t d[GROUP], m[GROUP];
+    packed_nibbles low;
+} packed_q4_1;
+
+typedef struct packed_q5_0 {
+    uint16_t d[GROUP];
+    uint8_t plane[GROUP][4];
+    packed_nibbles low;
+} packed_q5_0;
+
+typedef struct packed_q5_1 {
+    uint16_t d[GROUP], m[GROUP];
+    uint8_t plane[GROUP][4];
+    packed_nibbles low;
+} packed_q5_1;
+
+typedef struct packed_q8_0 {
+    uint16_t d[GROUP];
+    uint8_t q[8][GROUP][4]; /* code + 128 */
+} packed_q8_0;
+
+typedef struct packed_q4_k {
+    uint16_t d[GROUP], dmin[GROUP];
+    struct {
+        uint8_t scale[GROUP], min[GROUP]; /* 6 bits each */
+        packed_nibbles low;
+    } block[8];
+} packed_q4_k;
+
+typedef struct packed_q5_k {
+    uint16_t d[GROUP], dmin[GROUP];
+    struct {
+        uint8_t scale[GROUP], min[GROUP];
+        uint8_t plane[GROUP][4];
+        packed_nibbles low;
+    } block[8];
+} packed_q5_k;
+
+typedef struct packed_q6_k {
+    uint16_t d[GROUP];
+    struct {
+        int8_t scale[2][GROUP]; /* of elements 0 to 15, 16 to 31 */
+        uint8_t plane[2][GROUP][4];
+        packed_nibbles low;
+    } block[8];
+} packed_q6_k;
+
+typedef struct packed_f32 {
+    float v[GROUP];
+} packed_f32;
+
+typedef struct packed_f16 {
+    uint16_t v[GROUP];
+} packed_f16;
+
+typedef packed_f16 packed_bf16;
+
+/* Dtypes with a packed form: X(NAME, name, elements of a unit). */
+#define PLAIT_CPU_PACKED_LIST(X)                                                                             \
+    X(F32, f32, 1)                                                                                           \
+    X(F16, f16, 1)                                                                                           \
+    X(BF16, bf16, 1)                                                                                         \
+    X(Q4_0, q4_0, 32)                                                                                        \
+    X(Q4_1, q4_1, 32)                                                                                        \
+    X(Q5_0, q5_0, 32)                                                                                        \
+    X(Q5_1, q5_1, 32)                                                                                        \
+    X(Q8_0, q8_0, 32)                                                                                        \
+    X(Q4_K, q4_k, 256)                                                                                       \
+    X(Q5_K, q5_k, 256)                                                                                       \
+    X(Q6_K, q6_k, 256)
+
+#endif

@@ -1,0 +1,82 @@
+/* Quantised columns: layout, the definition of a block in plain C, and copying columns. Invariant: the place of a
+ * column's blocks depends on n and the column's index only. */
+#include "device/cpu/matmul/kernels.h"
+
+#include "base/size.h"
+#include "device/cpu/features.h"
+
+#include <math.h>
+#include <string.h>
+
+_Static_assert(sizeof(plait_cpu_block) == 52, "no padding");
+
+int64_t plait_cpu_columns_bytes(int64_t k, int64_t n) {
+    int64_t bytes;
+    if (k < 0 || n < 0 || k % 32 != 0) return -1;
+    if (__builtin_mul_overflow(k / 32, n, &bytes)) return -1;
+    if (__builtin_mul_overflow(bytes, (int64_t)sizeof(plait_cpu_block), &bytes)) return -1;
+    return bytes;
+}
+
+/* The first block of column i, and in *out_step how far apart its blocks lie. */
+static int64_t column_start(int64_t i, int64_t blocks, int64_t n, int64_t *out_step) {
+    int64_t tile = i - i % PLAIT_CPU_TILE_COLUMNS;
+    *out_step = plait_min_i64(PLAIT_CPU_TILE_COLUMNS, n - tile);
+    return tile * blocks + (i - tile);
+}
+
+static uint32_t magnitude_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7FFFFFFFu;
+}
+
+void plait_cpu_quantise_block_portable(const float *x, plait_cpu_block *out) {
+    uint32_t largest = 0; /* as bits: their order is that of magnitudes, then infinity, then NaN */
+    for (int i = 0; i < 32; i++) {
+        uint32_t bits = magnitude_bits(x[i]);
+        if (bits > largest) largest = bits;
+    }
+    memset(out, 0, sizeof *out);
+    if (largest >= 0x7F800000u) out->d = out->s = NAN;
+    float a;
+    memcpy(&a, &largest, sizeof a);
+    if (largest >= 0x7F800000u || a < 0x1p-100f) return;
+    float r = 127.0f / a;
+    int sum[2] = {0, 0};
+    for (int i = 0; i < 32; i++) {
+        out->q[i] = (int8_t)__builtin_rintf(x[i] * r);
+        sum[i / 16] += out->q[i];
+    }
+    out->d = a / 127.0f;
+    out->s = out->d * (float)(sum[0] + sum[1]);
+    out->offset_half[0] = -128 * sum[0];
+    out->offset_half[1] = -128 * sum[1];
+    out->offset = out->offset_half[0] + out->offset_half[1];
+}
+
+void plait_cpu_quantise(uint32_t features, const float *x, int64_t x_stride, int64_t k, int64_t n,
+                        int64_t begin, int64_t end, void *columns) {
+    void (*quantise)(const float *, plait_cpu_block *) = plait_cpu_quantise_block_portable;
+#if defined(__x86_64__)
+    if (features & PLAIT_CPU_AVX2) quantise = plait_cpu_quantise_block_avx2;
+#else
+    (void)features;
+#endif
+    for (int64_t i = begin; i < end; i++) {
+        int64_t step;
+        plait_cpu_block *block = (plait_cpu_block *)columns + column_start(i, k / 32, n, &step);
+        for (int64_t b = 0; b < k / 32; b++) quantise(x + i * x_stride + 32 * b, block + b * step);
+    }
+}
+
+void plait_cpu_gather_columns(const void *columns, int64_t k, int64_t n_from, const int32_t *ids, int64_t n,
+                              void *out) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from_step, step;
+        const plait_cpu_block *from =
+            (const plait_cpu_block *)columns + column_start(ids[i], k / 32, n_from, &from_step);
+        plait_cpu_block *to = (plait_cpu_block *)out + column_start(i, k / 32, n, &step);
+        for (int64_t b = 0; b < k / 32; b++) to[b * step] = from[b * from_step];
+    }
+}

@@ -1,0 +1,30 @@
+/* Small things that every vec_ISA.h needs. */
+#ifndef PLAIT_DEVICE_CPU_MATMUL_VEC_H
+#define PLAIT_DEVICE_CPU_MATMUL_VEC_H
+
+#include "device/cpu/matmul/packing.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Before a loop of constant length whose arrays must become registers. */
+#ifdef VEC_KEEP_LOOPS
+#define UNROLL
+#elif defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* Four neighbouring activations as one number, for broadcasting. */
+INLINE int32_t load_four(const int8_t *q) {
+    int32_t value;
+    __builtin_memcpy(&value, q, sizeof value);
+    return value;
+}
+
+/* What the int32 dot of a column starts from. which: 0 the whole block, 1 and 2 its halves, -1 nothing. */
+INLINE int32_t start_of(const plait_cpu_block *x, int which) {
+    return which < 0 ? 0 : which == 0 ? x->offset : x->offset_half[which - 1];
+}
+
+#endif
