@@ -1,0 +1,82 @@
+/* matmul: the matrix product of weights of any type with float32 activations. Rows of w are the output's dim 0,
+ * as in GGUF files, so both operands are read along their contiguous dim. */
+#include "base/size.h"
+#include "op/example.h"
+#include "op/reference.h"
+#include "op/shape.h"
+
+static plait_status matmul_shape(plait_op_use *use) {
+    PLAIT_TRY(plait_shape_float(use, 0));
+    PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_F32));
+    return plait_shape_by_factors(use);
+}
+
+static size_t matmul_scratch(const plait_op_use *use) {
+    return (size_t)use->inputs[0].dims[0] * sizeof(float);
+}
+
+static void matmul_reference(const plait_op_use *use, void *scratch) {
+    const plait_operand *w = &use->inputs[0], *x = &use->inputs[1], *y = &use->outputs[0];
+    float *row = scratch;
+    for (int64_t m = 0; m < y->dims[0]; m++) {
+        plait_ref_read_row(w, m, 0, 0, w->dims[0], row);
+        for (int64_t n = 0; n < y->dims[1]; n++) {
+            double sum = 0;
+            for (int64_t k = 0; k < w->dims[0]; k++) sum += (double)row[k] * plait_ref_get(x, k, n, 0, 0);
+            plait_ref_set(y, m, n, 0, 0, sum);
+        }
+    }
+}
+
+static double matmul_flop(const plait_op_use *use) {
+    const plait_operand *w = &use->inputs[0], *y = &use->outputs[0];
+    return 2.0 * (double)w->dims[0] * (double)y->dims[0] * (double)y->dims[1];
+}
+
+#define CASE(type, k, m, n)                                                                                  \
+    {                                                                                                        \
+        .inputs = { PLAIT_IN(type, k, m, 1, 1), PLAIT_IN(F32, k, n, 1, 1) }                                  \
+    }
+static const plait_example matmul_cases[] = {
+    CASE(F32, 7, 5, 3),
+    CASE(F32, 64, 33, 0),
+    CASE(F32, 1, 1, 1),
+    CASE(F16, 96, 17, 1),
+    CASE(BF16, 65, 9, 4),
+    CASE(Q4_0, 64, 19, 1),
+    CASE(Q4_1, 64, 19, 3),
+    CASE(Q5_0, 96, 11, 2),
+    CASE(Q5_1, 96, 11, 5),
+    CASE(Q8_0, 160, 37, 1),
+    CASE(Q8_0, 160, 37, 17),
+    CASE(Q2_K, 256, 7, 2),
+    CASE(Q3_K, 256, 7, 2),
+    CASE(Q4_K, 512, 21, 1),
+    CASE(Q4_K, 512, 21, 6),
+    CASE(Q5_K, 256, 10, 2),
+    CASE(Q6_K, 512, 13, 1),
+    CASE(Q6_K, 512, 13, 33),
+    CASE(IQ4_NL, 64, 9, 2),
+    CASE(IQ4_XS, 256, 9, 2),
+    CASE(MXFP4, 64, 9, 2),
+    {.inputs = {PLAIT_VIEW(PADDED, F32, 24, 10, 1, 1), PLAIT_VIEW(PADDED, F32, 24, 7, 1, 1)}},
+    {.inputs = {PLAIT_VIEW(PADDED, Q8_0, 64, 10, 1, 1), PLAIT_VIEW(STRIDED, F32, 64, 3, 1, 1)}},
+    {.inputs = {PLAIT_VIEW(STRIDED, F16, 24, 10, 1, 1), PLAIT_IN(F32, 24, 3, 1, 1)}},
+};
+#undef CASE
+PLAIT_EXAMPLES(matmul)
+
+const plait_op plait_op_matmul = {
+    .struct_bytes = sizeof(plait_op),
+    .id = PLAIT_OP_matmul,
+    .name = "matmul",
+    .doc = "y[m,n] = sum over k of w[k,m] * x[k,n]",
+    .factors = "w[k,m] x[k,n] -> y[m,n]; k: sum",
+    .shape = matmul_shape,
+    .writes_input = -1,
+    .rows_input = -1,
+    .reference_scratch = matmul_scratch,
+    .reference = matmul_reference,
+    .flop = matmul_flop,
+    .example = matmul_example,
+};

@@ -1,0 +1,165 @@
+/* rope (rotary position embedding) and position_scale (the temperature of queries by position). */
+#include "op/rotary.h"
+
+#include "base/size.h"
+#include "op/attrs.h"
+#include "op/example.h"
+#include "op/reference.h"
+#include "op/shape.h"
+
+#include <math.h>
+
+static const plait_attr_row rope_attrs[PLAIT_ROPE_ATTRS] = {
+    PLAIT_ROTARY_ATTR_ROWS,
+    [PLAIT_ROPE_ATTN_FACTOR] = {"attn_factor", PLAIT_ATTR_FLOAT, {.f = 1}, false, "multiplies cos and sin"},
+};
+
+static plait_status rope_shape(plait_op_use *use) {
+    PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
+    PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
+    PLAIT_TRY(plait_shape_by_factors(use));
+    return plait_rotary_check(use, use->inputs[0].dims[0], 2);
+}
+
+static void rope_row(const plait_op_use *use, const plait_rotary *rotary, int64_t h, int64_t n) {
+    const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
+    double position = plait_ref_get_id(&use->inputs[1], n, 0);
+    double magnitude = rotary->magnitude * use->attrs[PLAIT_ROPE_ATTN_FACTOR].f;
+    for (int64_t pair = 0; pair < rotary->n_rot / 2; pair++) {
+        int64_t first = plait_rotary_first(rotary, pair), second = plait_rotary_second(rotary, pair);
+        double factor = plait_op_has(use, 2) ? plait_ref_get(&use->inputs[2], pair, 0, 0, 0) : 1.0;
+        double angle = plait_rotary_angle(rotary, pair, position, factor);
+        double c = cos(angle) * magnitude, s = sin(angle) * magnitude;
+        double a = plait_ref_get(x, first, h, n, 0), b = plait_ref_get(x, second, h, n, 0);
+        plait_ref_set(y, first, h, n, 0, a * c - b * s);
+        plait_ref_set(y, second, h, n, 0, a * s + b * c);
+    }
+    for (int64_t i = rotary->n_rot; i < x->dims[0]; i++)
+        plait_ref_set(y, i, h, n, 0, plait_ref_get(x, i, h, n, 0));
+}
+
+static void rope_reference(const plait_op_use *use, void *scratch) {
+    (void)scratch;
+    plait_rotary rotary;
+    plait_rotary_init(&rotary, use->attrs, use->inputs[0].dims[0]);
+    for (int64_t n = 0; n < use->inputs[0].dims[2]; n++)
+        for (int64_t h = 0; h < use->inputs[0].dims[1]; h++) rope_row(use, &rotary, h, n);
+}
+
+/* Three multiplications and additions an element; angles are few. */
+static double rope_flop(const plait_op_use *use) {
+    return 3.0 * (double)plait_operand_elems(&use->outputs[0]);
+}
+
+static const plait_example rope_cases[] = {
+    {.inputs = {PLAIT_IN(F32, 8, 3, 5, 1), PLAIT_IN(I32, 5, 1, 1, 1)}},
+    {.inputs = {PLAIT_IN(F32, 64, 9, 4, 1), PLAIT_IN(I32, 4, 1, 1, 1)},
+     .attrs = {{"split_halves", {.i = 1}}, {"freq_base", {.f = 1e6}}}},
+    {.inputs = {PLAIT_IN(F32, 20, 2, 3, 1), PLAIT_IN(I32, 3, 1, 1, 1), PLAIT_IN(F32, 6, 1, 1, 1)},
+     .attrs = {{"n_rot", {.i = 12}}, {"freq_scale", {.f = 0.25}}, {"attn_factor", {.f = 1.19}}}},
+    {.inputs = {PLAIT_IN(F32, 20, 2, 3, 1), PLAIT_IN(I32, 3, 1, 1, 1), PLAIT_IN(F32, 6, 1, 1, 1)},
+     .attrs = {{"n_rot", {.i = 12}}, {"split_halves", {.i = 1}}}},
+    {.inputs = {PLAIT_IN(F32, 64, 3, 7, 1), PLAIT_IN(I32, 7, 1, 1, 1)},
+     .attrs = {{"freq_scale", {.f = 0.25}}, {"ext_factor", {.f = 1}}, {"original_context", {.i = 4096}}}},
+    {.inputs = {PLAIT_IN(F32, 64, 3, 7, 1), PLAIT_IN(I32, 7, 1, 1, 1)},
+     .attrs = {{"split_halves", {.i = 1}},
+               {"freq_scale", {.f = 0.03125}},
+               {"ext_factor", {.f = 1}},
+               {"original_context", {.i = 4096}},
+               {"freq_base", {.f = 150000}},
+               {"attn_factor", {.f = 0.9}}}},
+    {.inputs = {PLAIT_IN(F32, 8, 3, 0, 1), PLAIT_IN(I32, 0, 1, 1, 1)}},
+    {.inputs = {PLAIT_VIEW(PADDED, F32, 16, 3, 2, 1), PLAIT_IN(I32, 2, 1, 1, 1)},
+     .attrs = {{"n_rot", {.i = 8}}}},
+    {.inputs = {PLAIT_VIEW(PERMUTED, F32, 16, 3, 2, 1), PLAIT_IN(I32, 2, 1, 1, 1)}},
+};
+PLAIT_EXAMPLES(rope)
+
+static void rope_example_data(int which, plait_op_use *use) {
+    plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 11, 3000, false);
+    /* Frequency factors are at least 1 in real models; near 0 they would only amplify rounding. */
+    uint64_t seed = (uint64_t)which;
+    if (!plait_op_has(use, 2)) return;
+    for (int64_t i = 0; i < use->inputs[2].dims[0]; i++)
+        plait_ref_set(&use->inputs[2], i, 0, 0, 0, 1.0 + (double)plait_example_random(&seed, 64) / 8.0);
+}
+
+const plait_op plait_op_rope = {
+    .struct_bytes = sizeof(plait_op),
+    .id = PLAIT_OP_rope,
+    .name = "rope",
+    .doc = "y = each pair of x turned by position * freq_base^(-2i/n_rot) / freq_factors_i, YaRN mixed in",
+    .factors = "x[d,h,n] positions[n] freq_factors?[r] -> y[d,h,n]; d: whole, r: whole",
+    .attrs = rope_attrs,
+    .n_attrs = PLAIT_ROPE_ATTRS,
+    .shape = rope_shape,
+    .writes_input = -1,
+    .rows_input = -1,
+    .runtime_inputs = 1u << 1,
+    .in_place_inputs = 1u << 0,
+    .reference = rope_reference,
+    .flop = rope_flop,
+    .example = rope_example,
+    .example_data = rope_example_data,
+};
+
+/* ---- position_scale ---- */
+
+static const plait_attr_row position_scale_attrs[PLAIT_POSITION_SCALE_ATTRS] = {
+    [PLAIT_POSITION_SCALE_SCALE] = {"scale", PLAIT_ATTR_FLOAT, {.f = 0}, true, "multiplies the logarithm"},
+    [PLAIT_POSITION_SCALE_LENGTH] =
+        {"length", PLAIT_ATTR_INT, {.i = 0}, true, "positions in a step, above 0"},
+};
+
+static plait_status position_scale_shape(plait_op_use *use) {
+    PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
+    PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
+    PLAIT_TRY(plait_attr_above_zero(use, PLAIT_POSITION_SCALE_LENGTH));
+    return plait_shape_by_factors(use);
+}
+
+static void position_scale_reference(const plait_op_use *use, void *scratch) {
+    (void)scratch;
+    const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
+    double scale = use->attrs[PLAIT_POSITION_SCALE_SCALE].f;
+    int64_t length = use->attrs[PLAIT_POSITION_SCALE_LENGTH].i;
+    for (int64_t n = 0; n < x->dims[2]; n++) {
+        int64_t position = plait_max_i64(plait_ref_get_id(&use->inputs[1], n, 0), 0);
+        double factor = 1.0 + scale * log((double)(position / length) + 1.0);
+        for (int64_t h = 0; h < x->dims[1]; h++)
+            for (int64_t i = 0; i < x->dims[0]; i++)
+                plait_ref_set(y, i, h, n, 0, plait_ref_get(x, i, h, n, 0) * factor);
+    }
+}
+
+#define STEP(s, l) .attrs = {{"scale", {.f = (s)}}, {"length", {.i = (l)}}}
+static const plait_example position_scale_cases[] = {
+    {.inputs = {PLAIT_IN(F32, 7, 3, 5, 1), PLAIT_IN(I32, 5, 1, 1, 1)}, STEP(0.1, 100)},
+    {.inputs = {PLAIT_IN(F32, 64, 9, 4, 1), PLAIT_IN(I32, 4, 1, 1, 1)}, STEP(0.5, 8192)},
+    {.inputs = {PLAIT_IN(F32, 8, 3, 0, 1), PLAIT_IN(I32, 0, 1, 1, 1)}, STEP(0.1, 100)},
+    {.inputs = {PLAIT_VIEW(PERMUTED, F32, 8, 3, 4, 1), PLAIT_IN(I32, 4, 1, 1, 1)}, STEP(-0.1, 1)},
+};
+#undef STEP
+PLAIT_EXAMPLES(position_scale)
+
+static void position_scale_example_data(int which, plait_op_use *use) {
+    plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 7, 2000, false);
+}
+
+const plait_op plait_op_position_scale = {
+    .struct_bytes = sizeof(plait_op),
+    .id = PLAIT_OP_position_scale,
+    .name = "position_scale",
+    .doc = "y = x * (1 + scale * ln(floor(position / length) + 1)); negative positions count as 0",
+    .factors = "x[d,h,n] positions[n] -> y[d,h,n]",
+    .attrs = position_scale_attrs,
+    .n_attrs = PLAIT_POSITION_SCALE_ATTRS,
+    .shape = position_scale_shape,
+    .writes_input = -1,
+    .rows_input = -1,
+    .runtime_inputs = 1u << 1,
+    .in_place_inputs = 1u << 0,
+    .reference = position_scale_reference,
+    .example = position_scale_example,
+    .example_data = position_scale_example_data,
+};
