@@ -37,7 +37,7 @@ static plait_status full_item(const char *item, size_t n, int threads, plait_str
 }
 
 static plait_status open_device(plait_context *context, const char *item, bool inline_queue) {
-    plait_context_device *entry = &context->devices[context->n_devices];
+    plait_context_entry *entry = &context->devices[context->n_devices];
     PLAIT_TRY(plait_device_create(item, &context->logger, &entry->device));
     context->n_devices++; /* from here on close() destroys it */
     plait_device *device = entry->device;
@@ -100,7 +100,7 @@ plait_status plait_context_open(plait_context **out, const char *devices,
 void plait_context_close(plait_context *context) {
     if (!context) return;
     for (int i = context->n_devices - 1; i >= 0; i--) {
-        plait_context_device *entry = &context->devices[i];
+        plait_context_entry *entry = &context->devices[i];
         const plait_device_vtable *vtable = entry->device->vtable;
         if (entry->queue) vtable->queue_destroy(entry->queue);
         if (entry->step_event) vtable->event_destroy(entry->step_event);
@@ -112,7 +112,7 @@ void plait_context_close(plait_context *context) {
     free(context);
 }
 
-static plait_status grow_arena(plait_context_device *entry, uint64_t size_bytes) {
+static plait_status grow_arena(plait_context_entry *entry, uint64_t size_bytes) {
     const plait_device_vtable *vtable = entry->device->vtable;
     plait_buffer *arena = NULL;
     PLAIT_TRY(vtable->synchronise(entry->queue));
@@ -124,7 +124,7 @@ static plait_status grow_arena(plait_context_device *entry, uint64_t size_bytes)
 }
 
 plait_status plait_context_reserve_arena(plait_context *context, int device, uint64_t size_bytes) {
-    plait_context_device *entry = &context->devices[device];
+    plait_context_entry *entry = &context->devices[device];
     plait_status status = PLAIT_OK;
     pthread_mutex_lock(&context->submit_lock);
     if (size_bytes > entry->arena_bytes) status = grow_arena(entry, size_bytes);

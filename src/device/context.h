@@ -12,19 +12,19 @@
 
 #include <pthread.h>
 
-typedef struct plait_context_device {
+typedef struct plait_context_entry {
     plait_device *device; /* Owned. */
     plait_queue *queue;   /* Owned. */
     plait_device_info info;
     plait_buffer *arena; /* Owned. Temporaries of whichever plan runs; NULL while nobody needs any. */
     uint64_t arena_bytes;
     plait_event *step_event; /* Owned. Counts the steps submitted to this queue, over all runs. */
-} plait_context_device;
+} plait_context_entry;
 
 struct plait_context {
     plait_logger logger;
     int n_devices;
-    plait_context_device *devices;
+    plait_context_entry *devices;
     pthread_mutex_t submit_lock;
     bool lock_ready;
     uint64_t steps; /* steps submitted so far; each queue's step_event reaches it when they are done */

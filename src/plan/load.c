@@ -1,0 +1,243 @@
+/* Loading: from a source of weights to the regions that the residence decided. Weights in file form are used where
+ * they lie when the device can import host memory and the source lasts; packed ones go into one buffer a device,
+ * packed row group by row group with progress shown.
+ *
+ * Invariant: after a success every weight entry has a slot; after a failure nothing of it is used. */
+#include "plan/plan.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static plait_status add_buffer(plait_residence_device *row, plait_buffer *buffer, uint32_t *out_slot) {
+    plait_status status = plait_grow(&row->weights, &row->weight_capacity, row->n_weights + 1, sizeof buffer,
+                                     1 << 20, "weight buffers");
+    if (status != PLAIT_OK) {
+        buffer->device->vtable->buffer_destroy(buffer);
+        return status;
+    }
+    row->weights[row->n_weights] = buffer;
+    *out_slot = PLAIT_SLOT_WEIGHTS + (uint32_t)row->n_weights++;
+    return PLAIT_OK;
+}
+
+/* ---- memory of their own ---- */
+
+/* One buffer for all weights of a device that `own` selects; several when a buffer may not be that large. */
+static plait_status allocate_device(plait_residence *residence, int d, const bool *own) {
+    plait_context_entry *device = &residence->context->devices[d];
+    plait_residence_device *row = &residence->devices[d];
+    for (size_t begin = 0, end; begin < residence->n_entries; begin = end) {
+        uint64_t size = 0, n = 0;
+        for (end = begin; end < residence->n_entries; end++) {
+            plait_resident *entry = &residence->entries[end];
+            uint64_t offset, grown;
+            if (entry->device != d || !own[end]) continue;
+            if (!plait_align_u64(size, entry->alignment, &offset) ||
+                !plait_add_u64(offset, entry->size_bytes, &grown))
+                return plait_error(PLAIT_OUT_OF_RANGE, "weights: sizes overflow at \"%s\"", entry->name);
+            if (n > 0 && grown > device->info.max_buffer_bytes) break;
+            entry->offset = offset;
+            entry->slot = PLAIT_SLOT_WEIGHTS + (uint32_t)row->n_weights;
+            size = grown;
+            n++;
+        }
+        if (n == 0) break;
+        plait_buffer *buffer;
+        uint32_t slot;
+        PLAIT_TRY(plait_error_context(
+            device->device->vtable->buffer_create(device->device, size, PLAIT_BUFFER_WEIGHTS, &buffer),
+            "weights on %s", device->device->name));
+        PLAIT_TRY(add_buffer(row, buffer, &slot));
+    }
+    return PLAIT_OK;
+}
+
+/* ---- moving bytes ---- */
+
+static plait_status write_region(plait_context_entry *device, plait_region region, const void *bytes) {
+    plait_command command = {.kind = PLAIT_COMMAND_WRITE,
+                             .transfer = {.region = region, .host = (void *)(uintptr_t)bytes}};
+    PLAIT_TRY(device->device->vtable->submit(device->queue, &command, 1));
+    return device->device->vtable->synchronise(device->queue);
+}
+
+static plait_status check_weight(const plait_resident *entry, const plait_operand *found) {
+    if (found->dtype == entry->shape.dtype && memcmp(found->dims, entry->shape.dims, sizeof found->dims) == 0)
+        return PLAIT_OK;
+    return plait_error(
+        PLAIT_CORRUPT, "%s: expected %s [%lld, %lld, %lld, %lld], found %s [%lld, %lld, %lld, %lld]",
+        entry->name, plait_dtype_name(entry->shape.dtype), (long long)entry->shape.dims[0],
+        (long long)entry->shape.dims[1], (long long)entry->shape.dims[2], (long long)entry->shape.dims[3],
+        plait_dtype_name(found->dtype), (long long)found->dims[0], (long long)found->dims[1],
+        (long long)found->dims[2], (long long)found->dims[3]);
+}
+
+/* Uses the weight where it is: an import of just its bytes. False in *out_done when the device cannot. */
+static plait_status import_weight(plait_residence *residence, plait_resident *entry,
+                                  const plait_operand *found, bool *out_done) {
+    plait_device *device = residence->context->devices[entry->device].device;
+    plait_buffer *buffer;
+    *out_done = false;
+    plait_status status =
+        device->vtable->buffer_import(device, found->data, entry->size_bytes, PLAIT_BUFFER_WEIGHTS, &buffer);
+    if (status == PLAIT_UNSUPPORTED) return PLAIT_OK;
+    PLAIT_TRY(status);
+    PLAIT_TRY(add_buffer(&residence->devices[entry->device], buffer, &entry->slot));
+    entry->offset = 0;
+    entry->mapped = true;
+    *out_done = true;
+    return PLAIT_OK;
+}
+
+static plait_status fill_weight(plait_residence *residence, plait_resident *entry,
+                                const plait_operand *found) {
+    plait_context_entry *device = &residence->context->devices[entry->device];
+    plait_buffer *buffer = residence->devices[entry->device].weights[entry->slot - PLAIT_SLOT_WEIGHTS];
+    plait_region region = {buffer, entry->offset, entry->size_bytes};
+    if (entry->encoding == PLAIT_ENCODING_FILE) return write_region(device, region, found->data);
+    int64_t n_rows = found->dims[1] * found->dims[2] * found->dims[3];
+    return device->device->vtable->pack(device->device, found, entry->encoding, 0, n_rows, region);
+}
+
+/* First pass: which weights need memory of their own. */
+static plait_status import_all(plait_residence *residence, const plait_weight_source *source, bool *own) {
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        plait_resident *entry = &residence->entries[i];
+        plait_operand found;
+        bool lasting = false, imported = false;
+        if (entry->kind != PLAIT_STORAGE_WEIGHT) continue;
+        PLAIT_TRY(source->find(source->user, entry->name, &found, &lasting));
+        PLAIT_TRY(check_weight(entry, &found));
+        if (lasting && entry->encoding == PLAIT_ENCODING_FILE)
+            PLAIT_TRY(
+                plait_error_context(import_weight(residence, entry, &found, &imported), "%s", entry->name));
+        own[i] = !imported;
+    }
+    return PLAIT_OK;
+}
+
+static plait_status fill_all(plait_residence *residence, const plait_weight_source *source, const bool *own) {
+    uint64_t done = 0, total = 0;
+    for (size_t i = 0; i < residence->n_entries; i++) total += own[i] ? residence->entries[i].size_bytes : 0;
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        plait_resident *entry = &residence->entries[i];
+        plait_operand found;
+        bool lasting;
+        if (!own[i]) continue;
+        if (!plait_log_progress(&residence->context->logger, "loading", done, total))
+            return plait_error(PLAIT_CANCELLED, "loading was cancelled at \"%s\"", entry->name);
+        PLAIT_TRY(source->find(source->user, entry->name, &found, &lasting));
+        PLAIT_TRY(plait_error_context(fill_weight(residence, entry, &found), "%s", entry->name));
+        if (source->release && residence->context->n_devices == 1) source->release(source->user, entry->name);
+        done += entry->size_bytes;
+    }
+    plait_log_progress(&residence->context->logger, "loading", total, total);
+    return PLAIT_OK;
+}
+
+static void count_bytes(plait_residence *residence) {
+    for (int d = 0; d < residence->context->n_devices; d++)
+        residence->devices[d].private_bytes = residence->devices[d].mapped_bytes = 0;
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        plait_resident *entry = &residence->entries[i];
+        plait_residence_device *device = &residence->devices[entry->device];
+        if (entry->kind != PLAIT_STORAGE_WEIGHT) continue;
+        *(entry->mapped ? &device->mapped_bytes : &device->private_bytes) += entry->size_bytes;
+    }
+}
+
+plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source) {
+    if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
+    bool *own = plait_alloc_array(residence->n_entries, sizeof *own);
+    if (!own) return plait_error_memory("loading", residence->n_entries);
+    plait_status status = import_all(residence, source, own);
+    for (int d = 0; status == PLAIT_OK && d < residence->context->n_devices; d++)
+        status = allocate_device(residence, d, own);
+    if (status == PLAIT_OK) status = fill_all(residence, source, own);
+    free(own);
+    if (status == PLAIT_OK) {
+        residence->loaded = true;
+        count_bytes(residence);
+    }
+    return status;
+}
+
+plait_status plait_residence_load_zeros(plait_residence *residence) {
+    if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
+    bool *own = plait_alloc_array(residence->n_entries, sizeof *own);
+    if (!own) return plait_error_memory("loading", residence->n_entries);
+    for (size_t i = 0; i < residence->n_entries; i++)
+        own[i] = residence->entries[i].kind == PLAIT_STORAGE_WEIGHT;
+    plait_status status = PLAIT_OK;
+    for (int d = 0; status == PLAIT_OK && d < residence->context->n_devices; d++)
+        status = allocate_device(residence, d, own);
+    free(own);
+    if (status == PLAIT_OK) {
+        residence->loaded = true;
+        count_bytes(residence);
+    }
+    return status;
+}
+
+plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
+                                          uint64_t size_bytes) {
+    bool found = false;
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        plait_resident *entry = &residence->entries[i];
+        if (entry->kind != PLAIT_STORAGE_WEIGHT || strcmp(entry->name, name) != 0) continue;
+        plait_operand source = entry->shape;
+        uint64_t expected = (uint64_t)plait_operand_span_bytes(&source);
+        if (size_bytes != expected)
+            return plait_error(PLAIT_INVALID_ARGUMENT, "weight \"%s\": %llu bytes given, expected %llu", name,
+                               (unsigned long long)size_bytes, (unsigned long long)expected);
+        source.data = (void *)(uintptr_t)bytes;
+        PLAIT_TRY(plait_error_context(fill_weight(residence, entry, &source), "weight \"%s\"", name));
+        found = true;
+    }
+    if (!found) return plait_error(PLAIT_NOT_FOUND, "no weight is called \"%s\"", name);
+    return PLAIT_OK;
+}
+
+/* ---- state ---- */
+
+plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence) {
+    int n = residence->context->n_devices;
+    plait_session_state *state = plait_alloc_array(1, sizeof *state);
+    if (!state) return plait_error_memory("session state", sizeof *state);
+    state->residence = plait_residence_retain(residence);
+    state->buffers = plait_alloc_array((size_t)n, sizeof *state->buffers);
+    plait_status status = state->buffers ? PLAIT_OK : plait_error_memory("session state", 0);
+    for (int d = 0; status == PLAIT_OK && d < n; d++) {
+        plait_context_entry *device = &residence->context->devices[d];
+        uint64_t size = residence->devices[d].state_bytes;
+        if (size == 0) continue;
+        status = device->device->vtable->buffer_create(device->device, size, PLAIT_BUFFER_STATE,
+                                                       &state->buffers[d]);
+        if (status == PLAIT_OK) {
+            plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {state->buffers[d], 0, size}};
+            status = device->device->vtable->submit(device->queue, &clear, 1);
+        }
+        if (status == PLAIT_OK) status = device->device->vtable->synchronise(device->queue);
+        plait_error_context(status, "session state on %s", device->device->name);
+    }
+    if (status != PLAIT_OK) {
+        plait_session_state_destroy(state);
+        return status;
+    }
+    *out = state;
+    return PLAIT_OK;
+}
+
+void plait_session_state_destroy(plait_session_state *state) {
+    if (!state) return;
+    for (int d = 0; state->buffers && d < state->residence->context->n_devices; d++)
+        if (state->buffers[d]) state->buffers[d]->device->vtable->buffer_destroy(state->buffers[d]);
+    free(state->buffers);
+    plait_residence_release(state->residence);
+    free(state);
+}

@@ -1,0 +1,206 @@
+/* Inside of a plan and a residence: the tables that the passes fill, one after the other.
+ *
+ *   residence.c  weights and state -> device, encoding, offset        (once for all plans of a model)
+ *   place.c      node -> device, with cause
+ *   segment.c    runs of nodes of one device; transfers between devices; `prepare` of each segment
+ *   memory.c     values -> offsets in arenas, from the order of commands
+ *   verify.c     proof: order, reachability, no overwritten value is read
+ *   compile.c    segments with addresses -> programs
+ *   make.c       the passes in turn; life of a plan
+ *   explain.c, html.c   the plan as text, JSON and page
+ *
+ * A pass reads what earlier passes wrote and writes its own tables only. Nothing writes to the graph (law 1).
+ *
+ * Addresses are slots + offsets. Each device has the same numbering of slots: SLOT_ARENA, SLOT_INPUTS, SLOT_STATE,
+ * then the weight buffers of the residence on that device.
+ */
+#ifndef PLAIT_PLAN_PLAN_H
+#define PLAIT_PLAN_PLAN_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "device/context.h"
+#include "graph/graph.h"
+#include "plait/plan.h"
+
+#include <stdatomic.h>
+
+enum { PLAIT_SLOT_ARENA = 0, PLAIT_SLOT_INPUTS = 1, PLAIT_SLOT_STATE = 2, PLAIT_SLOT_WEIGHTS = 3 };
+#define PLAIT_NO_SLOT   UINT32_MAX
+#define PLAIT_NO_OFFSET UINT64_MAX
+
+/* ---- residence ---- */
+
+/* Why something is where it is; printed by explain.c. */
+typedef enum plait_cause {
+    PLAIT_CAUSE_ONLY_DEVICE, /* there is one device */
+    PLAIT_CAUSE_FIRST,       /* the first device of the list that runs it */
+    PLAIT_CAUSE_PINNED,      /* the user said so */
+    PLAIT_CAUSE_WEIGHTS,     /* its weights live there */
+    PLAIT_CAUSE_STATE,       /* it writes state that lives there */
+    PLAIT_CAUSE_LACKING,     /* the preferred device lacks it */
+    PLAIT_CAUSE_READERS      /* a weight or state: its readers run there */
+} plait_cause;
+
+/* One copy of a weight, or a state, on one device. */
+typedef struct plait_resident {
+    const char *name; /* Borrowed from a graph. */
+    plait_storage_kind kind;
+    plait_operand shape;
+    int device;
+    plait_cause cause;
+    plait_encoding encoding;
+    char encoding_name[32];
+    uint64_t size_bytes, alignment; /* in that encoding */
+    uint32_t slot;                  /* for weights set by load; for state PLAIT_SLOT_STATE */
+    uint64_t offset;
+    bool mapped; /* a weight used where the source has it */
+} plait_resident;
+
+typedef struct plait_residence_device {
+    plait_buffer **weights; /* Owned buffers: slot PLAIT_SLOT_WEIGHTS + i. */
+    size_t n_weights, weight_capacity;
+    uint64_t private_bytes, mapped_bytes, state_bytes;
+} plait_residence_device;
+
+struct plait_residence {
+    atomic_int references;
+    plait_context *context;
+    plait_arena strings;
+    plait_pin *pins;
+    int n_pins;
+    bool no_packing, loaded;
+    plait_resident *entries;
+    size_t n_entries, entry_capacity;
+    plait_residence_device *devices; /* one a device of the context */
+};
+
+/* The entry of a weight or state on a device, or NULL. device -1: on any. */
+plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device);
+/* Allocates every weight, zeroed, for a residence without a source; and writes one of them, on all its devices. */
+plait_status plait_residence_load_zeros(plait_residence *residence);
+plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
+                                          uint64_t size_bytes);
+/* First device in pin, then list order that runs the node; its number in *out. UNSUPPORTED with every device's
+ * reason when there is none. `encodings` as for supports, or NULL. */
+plait_status plait_place_first(plait_context *context, const plait_pin *pins, int n_pins, const char *name,
+                               const plait_op_use *use, int *out_device, plait_cause *out_cause);
+/* True when the pattern ('*' matches any bytes) matches the whole name. */
+bool plait_pin_matches(const char *pattern, const char *name);
+
+struct plait_session_state {
+    plait_residence *residence; /* Retained. */
+    plait_buffer **buffers;     /* one a device of the context; NULL where there is no state */
+};
+
+/* ---- plan ---- */
+
+/* An instance of a storage on a device. */
+typedef struct plait_plan_value {
+    uint32_t storage;
+    int device;
+    uint32_t slot;
+    uint64_t offset, size_bytes; /* size aligned to the device's alignment */
+    plait_encoding encoding;
+    /* Positions in the device's command order (memory.c): first write and last access, both included. */
+    int32_t first, last;
+    uint32_t alias; /* value whose bytes it takes over (shared pair), or itself */
+    bool elided;    /* exists only inside a fused group */
+    bool is_output; /* read by the host at the end */
+    bool arrives;   /* comes by a transfer */
+} plait_plan_value;
+
+typedef struct plait_placement {
+    int device;
+    plait_cause cause;
+    char reason[120]; /* why the preferred device was not taken; "" otherwise */
+} plait_placement;
+
+typedef enum plait_step_kind {
+    PLAIT_STEP_WRITE_INPUT, /* host staging -> SLOT_INPUTS of a device; `item`: index in inputs */
+    PLAIT_STEP_LAUNCH,      /* `item`: segment */
+    PLAIT_STEP_SEND,        /* value -> staging, on the source's queue; `item`: transfer */
+    PLAIT_STEP_RECEIVE,     /* staging -> value, on the target's queue; `item`: transfer */
+    PLAIT_STEP_READ_OUTPUT  /* value -> host staging; `item`: index in outputs */
+} plait_step_kind;
+
+/* One command of a step, in an order that respects all dependencies. */
+typedef struct plait_plan_step {
+    plait_step_kind kind;
+    int device; /* whose queue */
+    uint32_t item;
+    int32_t waits_for; /* step on another queue that must be done first, or -1 */
+    int32_t position;  /* first position in the device's order; a launch takes one for each group */
+} plait_plan_step;
+
+typedef struct plait_plan_segment {
+    int device;
+    uint32_t first_node, n_nodes;
+    plait_segment_node *nodes; /* in the plan's arena */
+    plait_segment segment;
+    plait_prepared prepared;
+    bool is_prepared;
+    plait_program *program; /* Owned. */
+} plait_plan_segment;
+
+typedef struct plait_plan_transfer {
+    uint32_t source, target; /* values */
+    uint64_t size_bytes;
+} plait_plan_transfer;
+
+typedef struct plait_plan_input {
+    uint32_t storage;
+    int device;
+    uint32_t value;
+    uint64_t host_offset; /* in the run's input staging: the same for all devices */
+} plait_plan_input;
+
+typedef struct plait_plan_output {
+    uint32_t output; /* index in the graph's outputs */
+    uint32_t value;
+    uint64_t host_offset, size_bytes, source_offset;
+} plait_plan_output;
+
+typedef struct plait_plan_device {
+    uint64_t arena_bytes, bound_bytes, input_bytes;
+    int32_t n_positions;
+    int32_t bound_position; /* where the bound is reached */
+} plait_plan_device;
+
+struct plait_plan {
+    atomic_int references;
+    plait_context *context;
+    const plait_graph *graph;
+    plait_residence *residence; /* Retained. */
+    bool own_residence, exact;
+    const char *name;
+    plait_arena arena; /* everything below */
+    int64_t *bounds;
+    plait_placement *placements; /* a node */
+    uint32_t *value_of;          /* [device * n_storages + storage] -> value + 1, 0: not there */
+    plait_plan_value *values;
+    plait_plan_segment *segments;
+    plait_plan_transfer *transfers;
+    plait_plan_input *inputs;
+    plait_plan_output *outputs;
+    plait_plan_step *steps;
+    plait_plan_device *devices;
+    size_t n_values, n_segments, n_transfers, n_inputs, n_outputs, n_steps;
+    size_t value_capacity, segment_capacity, transfer_capacity, input_capacity, step_capacity;
+    uint64_t input_staging_bytes, output_staging_bytes;
+    plait_plan_facts facts;
+};
+
+/* The passes. */
+plait_status plait_plan_place(plait_plan *plan);
+plait_status plait_plan_segment_nodes(plait_plan *plan);
+plait_status plait_plan_assign_memory(plait_plan *plan);
+plait_status plait_plan_verify(const plait_plan *plan);
+plait_status plait_plan_compile(plait_plan *plan);
+
+/* The instance of a storage on a device, or NULL. */
+plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device);
+/* Value ids in segments are indices in `values`; an operand's storage's instance on the segment's device. */
+const char *plait_cause_text(plait_cause cause);
+
+#endif
