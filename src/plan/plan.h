@@ -195,7 +195,10 @@ struct plait_plan {
 plait_status plait_plan_place(plait_plan *plan);
 plait_status plait_plan_segment_nodes(plait_plan *plan);
 plait_status plait_plan_assign_memory(plait_plan *plan);
+/* Writes slots and offsets into the operands of all segments. */
+void plait_plan_set_addresses(plait_plan *plan);
 plait_status plait_plan_verify(const plait_plan *plan);
+plait_status plait_plan_verify_queues(const plait_plan *plan);
 plait_status plait_plan_compile(plait_plan *plan);
 
 /* The instance of a storage on a device, or NULL. */

@@ -1,0 +1,37 @@
+/* Compile: addresses go into the segments, and each device makes its programs. Invariant: a program knows slots and
+ * offsets, never a buffer or a dim's value, so any number of runs can use it at once. */
+#include "plan/plan.h"
+
+#include "base/status.h"
+
+static void set_address(const plait_plan *plan, plait_segment_operand *operand) {
+    const plait_plan_value *value = &plan->values[operand->value];
+    operand->slot = value->elided ? PLAIT_NO_SLOT : value->slot;
+    operand->offset = value->elided ? 0 : value->offset + operand->view_offset;
+    operand->encoding = value->encoding;
+}
+
+static plait_status compile_segment(plait_plan *plan, plait_plan_segment *segment) {
+    plait_device *device = plan->context->devices[segment->device].device;
+    segment->segment.n_slots = PLAIT_SLOT_WEIGHTS + (int)plan->residence->devices[segment->device].n_weights;
+    return plait_error_context(
+        device->vtable->compile(device, &segment->segment, &segment->prepared, &segment->program),
+        "compiling for %s", device->name);
+}
+
+void plait_plan_set_addresses(plait_plan *plan) {
+    for (size_t s = 0; s < plan->n_segments; s++) {
+        plait_plan_segment *segment = &plan->segments[s];
+        for (uint32_t n = 0; n < segment->n_nodes; n++) {
+            plait_segment_node *node = &segment->nodes[n];
+            for (int i = 0; i < node->n_inputs; i++)
+                if (node->present >> i & 1u) set_address(plan, &node->inputs[i]);
+            for (int o = 0; o < node->n_outputs; o++) set_address(plan, &node->outputs[o]);
+        }
+    }
+}
+
+plait_status plait_plan_compile(plait_plan *plan) {
+    for (size_t s = 0; s < plan->n_segments; s++) PLAIT_TRY(compile_segment(plan, &plan->segments[s]));
+    return PLAIT_OK;
+}

@@ -1,0 +1,123 @@
+/* Making a plan: the passes in turn, and the plan's life. Invariant: a plan that was returned is proved (unless the
+ * caller switched that off) and never changes. */
+#include "plan/plan.h"
+
+#include "base/alloc.h"
+#include "base/os.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static plait_status own_residence(plait_plan *plan) {
+    const plait_graph *graphs[] = {plan->graph};
+    PLAIT_TRY(plait_residence_create(&plan->residence, plan->context, graphs, 1, NULL));
+    plan->own_residence = true;
+    return plait_residence_load_zeros(plan->residence);
+}
+
+static plait_status init_tables(plait_plan *plan) {
+    const plait_graph *graph = plan->graph;
+    plan->bounds = plait_arena_alloc(&plan->arena, graph->n_dims, sizeof *plan->bounds);
+    plan->placements = plait_arena_alloc(&plan->arena, graph->n_nodes, sizeof *plan->placements);
+    plan->devices = plait_arena_alloc(&plan->arena, (size_t)plan->context->n_devices, sizeof *plan->devices);
+    if (!plan->bounds || !plan->placements || !plan->devices) return plait_error_memory("plan", 0);
+    for (size_t d = 0; d < graph->n_dims; d++) plan->bounds[d] = graph->dims[d].bound;
+    return PLAIT_OK;
+}
+
+static void add_facts(plait_plan *plan) {
+    plait_plan_facts *facts = &plan->facts;
+    facts->n_nodes = (int)plan->graph->n_nodes;
+    facts->n_segments = (int)plan->n_segments;
+    facts->n_transfers = (int)plan->n_transfers;
+    for (size_t t = 0; t < plan->n_transfers; t++) facts->transfer_bytes += plan->transfers[t].size_bytes;
+    for (uint32_t n = 0; n < plan->graph->n_nodes; n++) {
+        plait_op_use use;
+        plait_graph_use(plan->graph, n, NULL, &use);
+        facts->flop += plait_op_flop(&use);
+        for (int i = 0; i < use.n_inputs; i++) {
+            const plait_graph_tensor *tensor = &plan->graph->tensors[plan->graph->nodes[n].inputs[i]];
+            bool weight =
+                plait_op_has(&use, i) && plan->graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT;
+            bool lookup = use.op->id == PLAIT_OP_get_rows && i == 0; /* reads a few rows only */
+            if (weight && !lookup)
+                facts->weight_bytes_read += (uint64_t)plait_operand_span_bytes(&tensor->shape);
+        }
+    }
+}
+
+static plait_status make(plait_plan *plan, const plait_plan_options *options) {
+    uint64_t begin = plait_time_ns(), before_verify, after_verify;
+    PLAIT_TRY(init_tables(plan));
+    if (options && options->residence)
+        plan->residence = plait_residence_retain(options->residence);
+    else
+        PLAIT_TRY(own_residence(plan));
+    PLAIT_TRY(plait_plan_place(plan));
+    PLAIT_TRY(plait_plan_segment_nodes(plan));
+    PLAIT_TRY(plait_plan_assign_memory(plan));
+    plait_plan_set_addresses(plan);
+    before_verify = plait_time_ns();
+    if (!options || !options->skip_verify) PLAIT_TRY(plait_plan_verify(plan));
+    after_verify = plait_time_ns();
+    PLAIT_TRY(plait_plan_compile(plan));
+    for (int d = 0; d < plan->context->n_devices; d++)
+        PLAIT_TRY(plait_context_reserve_arena(plan->context, d, plan->devices[d].arena_bytes));
+    add_facts(plan);
+    plan->facts.verify_ns = after_verify - before_verify;
+    plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;
+    return PLAIT_OK;
+}
+
+plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
+                             const plait_plan_options *options) {
+    if (!graph->sealed) return plait_error(PLAIT_WRONG_STATE, "plan: graph %s is not sealed", graph->name);
+    plait_plan *plan = plait_alloc_array(1, sizeof *plan);
+    if (!plan) return plait_error_memory("plan", sizeof *plan);
+    atomic_init(&plan->references, 1);
+    plan->context = context;
+    plan->graph = graph;
+    plan->exact = options && options->exact;
+    plait_arena_init(&plan->arena, 0);
+    plan->name = plait_arena_string(&plan->arena, options && options->name ? options->name : graph->name);
+    plait_status status = plan->name ? make(plan, options) : plait_error_memory("plan", 0);
+    if (status != PLAIT_OK) {
+        plait_error_context(status, "plan of %s", options && options->name ? options->name : graph->name);
+        plait_plan_release(plan);
+        return status;
+    }
+    *out = plan;
+    return PLAIT_OK;
+}
+
+plait_plan *plait_plan_retain(plait_plan *plan) {
+    atomic_fetch_add(&plan->references, 1);
+    return plan;
+}
+
+void plait_plan_release(plait_plan *plan) {
+    if (!plan || atomic_fetch_sub(&plan->references, 1) > 1) return;
+    for (size_t s = 0; s < plan->n_segments; s++) {
+        plait_plan_segment *segment = &plan->segments[s];
+        plait_device *device = plan->context->devices[segment->device].device;
+        if (segment->program) device->vtable->program_destroy(device, segment->program);
+        if (segment->is_prepared) device->vtable->prepared_destroy(device, &segment->prepared);
+    }
+    plait_residence_release(plan->residence);
+    plait_arena_deinit(&plan->arena);
+    free(plan);
+}
+
+plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const void *bytes,
+                                     uint64_t size_bytes) {
+    if (!plan->own_residence)
+        return plait_error(PLAIT_WRONG_STATE, "plan of %s: its weights belong to a residence of the caller",
+                           plan->name);
+    return plait_error_context(plait_residence_write_weight(plan->residence, name, bytes, size_bytes),
+                               "plan of %s", plan->name);
+}
+
+void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out) {
+    *out = plan->facts;
+}

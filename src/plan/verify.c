@@ -1,0 +1,297 @@
+/* The proof that a plan is right, before it runs. Nothing here trusts what the passes concluded: lifetimes, order and
+ * addresses are derived again from the steps and the segments' operands.
+ *
+ *   reach    every address lies inside the buffer of its slot, aligned, on the device that uses it
+ *   order    inside a device: every two accesses to one storage, one of them a write, happen in program order
+ *   keep     a value that is read still has the bytes that were written: values that share bytes never interleave
+ *   queues   across queues and the host: vector clocks over three consecutive steps; every overlapping pair of
+ *            accesses, one of them a write, is ordered by queue order or by an event
+ *
+ * Invariant: a plan for which this returns OK never reads a byte that was not written for it. */
+#include "plan/plan.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One access of a device's queue to a value. */
+typedef struct access {
+    uint32_t value;
+    int32_t position; /* in the device's order */
+    uint32_t rank;    /* place of the node in program order; steps count as nodes of their own */
+    bool write;
+    uint64_t begin, end; /* bytes in the slot's buffer */
+} access;
+
+typedef struct proof {
+    const plait_plan *plan;
+    access *accesses;
+    size_t n_accesses, capacity;
+} proof;
+
+static const char *value_name(const plait_plan *plan, uint32_t value) {
+    return plan->graph->storages[plan->values[value].storage].name;
+}
+
+/* ---- reach ---- */
+
+static plait_status slot_bytes(const plait_plan *plan, int device, uint32_t slot, uint64_t *out) {
+    const plait_residence_device *row = &plan->residence->devices[device];
+    switch (slot) {
+    case PLAIT_SLOT_ARENA: *out = plan->devices[device].arena_bytes; return PLAIT_OK;
+    case PLAIT_SLOT_INPUTS: *out = plan->devices[device].input_bytes; return PLAIT_OK;
+    case PLAIT_SLOT_STATE: *out = row->state_bytes; return PLAIT_OK;
+    default: break;
+    }
+    if (slot - PLAIT_SLOT_WEIGHTS >= row->n_weights)
+        return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot,
+                           plan->context->devices[device].device->name);
+    *out = row->weights[slot - PLAIT_SLOT_WEIGHTS]->size_bytes;
+    return PLAIT_OK;
+}
+
+static plait_status check_range(const plait_plan *plan, int device, uint32_t value, uint32_t slot,
+                                uint64_t begin, uint64_t size) {
+    uint64_t limit, end;
+    PLAIT_TRY(slot_bytes(plan, device, slot, &limit));
+    if (!plait_add_u64(begin, size, &end) || end > limit)
+        return plait_error(PLAIT_INTERNAL,
+                           "proof: \"%s\" takes bytes [%llu, +%llu) of a buffer of %llu on %s",
+                           value_name(plan, value), (unsigned long long)begin, (unsigned long long)size,
+                           (unsigned long long)limit, plan->context->devices[device].device->name);
+    return PLAIT_OK;
+}
+
+/* ---- collecting accesses ---- */
+
+static plait_status add_access(proof *p, uint32_t value, int32_t position, uint32_t rank, bool write,
+                               uint64_t begin, uint64_t size) {
+    PLAIT_TRY(
+        plait_grow(&p->accesses, &p->capacity, p->n_accesses + 1, sizeof *p->accesses, 1u << 28, "proof"));
+    p->accesses[p->n_accesses++] = (access){value, position, rank, write, begin, begin + size};
+    return PLAIT_OK;
+}
+
+static plait_status add_operand(proof *p, const plait_segment_operand *operand, int device, int32_t position,
+                                uint32_t rank, bool write) {
+    const plait_plan_value *value = &p->plan->values[operand->value];
+    int64_t span = plait_operand_span_bytes(&operand->shape);
+    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? (uint64_t)span : value->size_bytes;
+    if (value->device != device)
+        return plait_error(PLAIT_INTERNAL, "proof: %s uses \"%s\", which is on another device",
+                           p->plan->context->devices[device].device->name,
+                           value_name(p->plan, operand->value));
+    if (value->elided) return add_access(p, operand->value, position, rank, write, 0, 0);
+    if (operand->slot != value->slot || operand->offset != value->offset + operand->view_offset)
+        return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
+                           value_name(p->plan, operand->value));
+    if (!operand->is_weight && value->offset % p->plan->context->devices[device].info.alignment != 0)
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
+                           value_name(p->plan, operand->value), (unsigned long long)value->offset);
+    PLAIT_TRY(check_range(p->plan, device, operand->value, operand->slot, operand->offset, size));
+    return add_access(p, operand->value, position, rank, write, operand->offset, size);
+}
+
+static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position,
+                             uint32_t rank) {
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->present >> i & 1u)
+            PLAIT_TRY(add_operand(p, &node->inputs[i], device, position, rank, false));
+    for (int o = 0; o < node->n_outputs; o++)
+        PLAIT_TRY(add_operand(p, &node->outputs[o], device, position, rank, true));
+    return PLAIT_OK;
+}
+
+static plait_status add_whole(proof *p, uint32_t value, int32_t position, uint32_t rank, bool write) {
+    const plait_plan_value *row = &p->plan->values[value];
+    uint64_t size = p->plan->graph->storages[row->storage].size_bytes;
+    PLAIT_TRY(check_range(p->plan, row->device, value, row->slot, row->offset, size));
+    return add_access(p, value, position, rank, write, row->offset, size);
+}
+
+static plait_status check_scratch(const plait_plan *plan, int device, const plait_group *group) {
+    uint64_t end;
+    if (group->scratch_bytes == 0) return PLAIT_OK;
+    if (!plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) ||
+        end > plan->devices[device].arena_bytes || group->scratch_offset % group->scratch_alignment != 0)
+        return plait_error(PLAIT_INTERNAL, "proof: scratch of %llu bytes at %llu leaves the arena of %llu",
+                           (unsigned long long)group->scratch_bytes,
+                           (unsigned long long)group->scratch_offset,
+                           (unsigned long long)plan->devices[device].arena_bytes);
+    return PLAIT_OK;
+}
+
+static plait_status add_launch(proof *p, const plait_plan_step *step, uint32_t *rank) {
+    const plait_plan_segment *segment = &p->plan->segments[step->item];
+    uint32_t base = *rank;
+    for (int g = 0; g < segment->prepared.n_groups; g++) {
+        const plait_group *group = &segment->prepared.groups[g];
+        PLAIT_TRY(check_scratch(p->plan, step->device, group));
+        for (int k = group->first; k < group->first + group->n; k++) {
+            int n = segment->prepared.order[k];
+            PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, step->position + g, base + (uint32_t)n));
+        }
+    }
+    *rank = base + segment->n_nodes;
+    return PLAIT_OK;
+}
+
+static plait_status collect(proof *p, int device) {
+    uint32_t rank = 0;
+    p->n_accesses = 0;
+    for (size_t s = 0; s < p->plan->n_steps; s++) {
+        const plait_plan_step *step = &p->plan->steps[s];
+        if (step->device != device) continue;
+        const plait_plan_transfer *transfer = &p->plan->transfers[step->item];
+        switch (step->kind) {
+        case PLAIT_STEP_LAUNCH: PLAIT_TRY(add_launch(p, step, &rank)); break;
+        case PLAIT_STEP_WRITE_INPUT:
+            PLAIT_TRY(add_whole(p, p->plan->inputs[step->item].value, step->position, rank++, true));
+            break;
+        case PLAIT_STEP_SEND: PLAIT_TRY(add_whole(p, transfer->source, step->position, rank++, false)); break;
+        case PLAIT_STEP_RECEIVE:
+            PLAIT_TRY(add_whole(p, transfer->target, step->position, rank++, true));
+            break;
+        case PLAIT_STEP_READ_OUTPUT:
+            PLAIT_TRY(add_whole(p, p->plan->outputs[step->item].value, step->position, rank++, false));
+            break;
+        }
+    }
+    return PLAIT_OK;
+}
+
+/* ---- order ---- */
+
+static int by_value(const void *a, const void *b) {
+    const access *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    return (int)x->write - (int)y->write;
+}
+
+/* Accesses of one value sorted by program order: positions must not go back across a write, and the first access of
+ * a value that lives in the arena must be a write. */
+static plait_status check_value_order(const plait_plan *plan, const access *list, size_t n) {
+    int32_t last_write = -1, last_any = -1;
+    const plait_plan_value *value = &plan->values[list[0].value];
+    bool made_here = value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS;
+    for (size_t i = 0; i < n; i++) {
+        int32_t before = list[i].write ? last_any : last_write;
+        if (list[i].position < before)
+            return plait_error(PLAIT_INTERNAL,
+                               "proof: \"%s\" is %s at position %d, before position %d of an earlier node",
+                               value_name(plan, list[i].value), list[i].write ? "written" : "read",
+                               list[i].position, before);
+        if (made_here && last_write < 0 && !list[i].write)
+            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is read at position %d, before it is written",
+                               value_name(plan, list[i].value), list[i].position);
+        if (list[i].write && list[i].position > last_write) last_write = list[i].position;
+        if (list[i].position > last_any) last_any = list[i].position;
+    }
+    return PLAIT_OK;
+}
+
+/* ---- keep ---- */
+
+/* Whole life of a value in the arena, or of a group's scratch. */
+typedef struct life {
+    uint32_t value; /* PLAIT_NO_SLOT: scratch */
+    uint64_t begin, end;
+    int32_t first, last;
+} life;
+
+static int by_begin(const void *a, const void *b) {
+    const life *x = a, *y = b;
+    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1)
+                                : (x->first < y->first ? -1 : x->first > y->first);
+}
+
+/* True when the device said that `output` may be written over `input` and the plan took it up. */
+static bool may_share(const plait_plan *plan, uint32_t output, uint32_t input) {
+    for (size_t s = 0; s < plan->n_segments; s++) {
+        const plait_prepared *prepared = &plan->segments[s].prepared;
+        for (int k = 0; k < prepared->n_shared; k++)
+            if (prepared->shared[k].output == output && prepared->shared[k].input == input) return true;
+    }
+    return false;
+}
+
+static plait_status check_pair(const plait_plan *plan, const life *a, const life *b) {
+    if (a->last < b->first || b->last < a->first) return PLAIT_OK;
+    const life *early = a->first <= b->first ? a : b, *late = early == a ? b : a;
+    bool shared = early->value != PLAIT_NO_SLOT && late->value != PLAIT_NO_SLOT &&
+                  early->last == late->first && early->begin == late->begin &&
+                  may_share(plan, late->value, early->value);
+    if (shared) return PLAIT_OK;
+    return plait_error(
+        PLAIT_INTERNAL, "proof: \"%s\" [%d, %d] and \"%s\" [%d, %d] share bytes [%llu, %llu) while both live",
+        early->value == PLAIT_NO_SLOT ? "scratch" : value_name(plan, early->value), early->first, early->last,
+        late->value == PLAIT_NO_SLOT ? "scratch" : value_name(plan, late->value), late->first, late->last,
+        (unsigned long long)(a->begin > b->begin ? a->begin : b->begin),
+        (unsigned long long)(a->end < b->end ? a->end : b->end));
+}
+
+static size_t add_scratch_lives(const plait_plan *plan, int device, life *lives, size_t n) {
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        if (step->kind != PLAIT_STEP_LAUNCH || step->device != device) continue;
+        const plait_prepared *prepared = &plan->segments[step->item].prepared;
+        for (int g = 0; g < prepared->n_groups; g++)
+            if (prepared->groups[g].scratch_bytes)
+                lives[n++] = (life){PLAIT_NO_SLOT, prepared->groups[g].scratch_offset,
+                                    prepared->groups[g].scratch_offset + prepared->groups[g].scratch_bytes,
+                                    step->position + g, step->position + g};
+    }
+    return n;
+}
+
+/* `p->accesses` are sorted by value. */
+static plait_status check_keep(const proof *p, int device, life *lives) {
+    const plait_plan *plan = p->plan;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_accesses; i++) {
+        const access *a = &p->accesses[i];
+        const plait_plan_value *value = &plan->values[a->value];
+        if (value->slot != PLAIT_SLOT_ARENA || value->elided) continue;
+        if (n == 0 || lives[n - 1].value != a->value)
+            lives[n++] =
+                (life){a->value, value->offset, value->offset + value->size_bytes, a->position, a->position};
+        life *l = &lives[n - 1];
+        if (a->begin < l->begin || a->end > l->end)
+            return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"", value_name(plan, a->value));
+        if (a->position < l->first) l->first = a->position;
+        if (a->position > l->last) l->last = a->position;
+    }
+    n = add_scratch_lives(plan, device, lives, n);
+    qsort(lives, n, sizeof *lives, by_begin);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n && lives[k].begin < lives[i].end; k++)
+            PLAIT_TRY(check_pair(plan, &lives[i], &lives[k]));
+    return PLAIT_OK;
+}
+
+static plait_status prove_device(proof *p, int device) {
+    PLAIT_TRY(collect(p, device));
+    if (p->n_accesses) qsort(p->accesses, p->n_accesses, sizeof *p->accesses, by_value);
+    for (size_t i = 0, end; i < p->n_accesses; i = end) {
+        for (end = i + 1; end < p->n_accesses && p->accesses[end].value == p->accesses[i].value;) end++;
+        PLAIT_TRY(check_value_order(p->plan, p->accesses + i, end - i));
+    }
+    life *lives = plait_alloc_array(p->plan->n_values + (size_t)p->plan->facts.n_groups, sizeof *lives);
+    if (!lives) return plait_error_memory("proof", p->plan->n_values * sizeof *lives);
+    plait_status status = check_keep(p, device, lives);
+    free(lives);
+    return status;
+}
+
+plait_status plait_plan_verify(const plait_plan *plan) {
+    proof p = {.plan = plan};
+    plait_status status = PLAIT_OK;
+    for (int d = 0; status == PLAIT_OK && d < plan->context->n_devices; d++) status = prove_device(&p, d);
+    free(p.accesses);
+    if (status == PLAIT_OK) status = plait_plan_verify_queues(plan);
+    return status;
+}
