@@ -55,7 +55,7 @@ static plait_status slot_bytes(const plait_plan *plan, int device, uint32_t slot
 
 static plait_status check_range(const plait_plan *plan, int device, uint32_t value, uint32_t slot,
                                 uint64_t begin, uint64_t size) {
-    uint64_t limit, end;
+    uint64_t limit = 0, end;
     PLAIT_TRY(slot_bytes(plan, device, slot, &limit));
     if (!plait_add_u64(begin, size, &end) || end > limit)
         return plait_error(PLAIT_INTERNAL,
