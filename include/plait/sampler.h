@@ -53,8 +53,7 @@ typedef struct plait_sampler plait_sampler;
 /* Largest vocabulary. */
 #define PLAIT_SAMPLER_MAX_VOCAB (1 << 26)
 
-/* ---- a chain from everyday options
- * ----------------------------------------------------------------------------- */
+/* ---- a chain from everyday options ---- */
 
 /* Adds `bias` to the logit of `token`; minus infinity forbids it. */
 typedef struct plait_logit_bias {
@@ -99,8 +98,7 @@ void plait_sampler_options_default(plait_sampler_options *options);
 plait_status plait_sampler_create_from_options(plait_sampler **out_sampler,
                                                const plait_sampler_options *options);
 
-/* ---- a chain step by step
- * -------------------------------------------------------------------------------------- */
+/* ---- a chain step by step ---- */
 
 /* An empty chain: draws from the softmax of the logits as they are. */
 plait_status plait_sampler_create(plait_sampler **out_sampler, uint64_t seed);
@@ -180,15 +178,14 @@ plait_status plait_sampler_add_xtc(plait_sampler *sampler, float probability, fl
  * ln(q_i / q_(i+1)) over the first min(m, n) - 1 neighbours by falling probability; e = s - 1; k = (e 2^mu
  * / (1 - N^-e))^(1/s), N the size of the vocabulary; the max(1, floor k) largest stay. After a pick, mu -=
  * eta (surprise - tau), where surprise is -log2 of the probability that the picked token had when this step
- * began. m >= 2. tau, eta finite, >= 0. Definition: Basu et al. 2021, "Mirostat", algorithm 1. */
+ * began. m >= 2. tau and eta between 0 and 1e6. Definition: Basu et al. 2021, "Mirostat", algorithm 1. */
 plait_status plait_sampler_add_mirostat_v1(plait_sampler *sampler, float tau, float eta, int32_t m);
 
 /* Mirostat, version 2: tokens with -log2 q <= mu stay, at least one; mu as above. Definition: the same,
  * algorithm 2. */
 plait_status plait_sampler_add_mirostat_v2(plait_sampler *sampler, float tau, float eta);
 
-/* ---- what a chain needs of the logits
- * ---------------------------------------------------------------------------- */
+/* ---- what a chain needs of the logits ---- */
 
 typedef enum plait_logits_kind {
     PLAIT_LOGITS_ARGMAX = 0, /* the id of the largest logit, the lowest such id */
@@ -214,8 +211,7 @@ typedef struct plait_logits_need {
  * n_vocab, needs all logits. */
 plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_logits_need *out_need);
 
-/* ---- picking
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- picking ---- */
 
 /* Takes memory for vocabularies of up to n_vocab tokens now, so that not even the first pick allocates. */
 plait_status plait_sampler_reserve(plait_sampler *sampler, int64_t n_vocab);
@@ -244,12 +240,10 @@ plait_status plait_sampler_distribution(plait_sampler *sampler, const float *log
                                         plait_token *out_ids, float *out_probs, size_t capacity,
                                         size_t *out_kept);
 
-/* ---- state
- * ---------------------------------------------------------------------------------------------------------
- * */
+/* ---- state ---- */
 
 /* As fresh: no history, no picks, every mu at its start. The seed stays. */
-void plait_sampler_reset(plait_sampler *sampler);
+    void plait_sampler_reset(plait_sampler *sampler);
 /* A new seed, and the pick counter at 0; history and mu stay. */
 void plait_sampler_reseed(plait_sampler *sampler, uint64_t seed);
 

@@ -1,0 +1,203 @@
+/* The set of candidates. Invariant: see candidates.h; no function here allocates but
+ * plait_candidates_reserve. */
+#include "text/sampler/candidates.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "text/sampler/select.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+plait_status plait_candidates_reserve(plait_candidates *c, size_t n) {
+    if (n <= c->capacity) return PLAIT_OK;
+    size_t rounded = (n + 63) & ~(size_t)63, bytes; /* n is at most PLAIT_SAMPLER_MAX_VOCAB */
+    size_t group = rounded / 8 + 16;
+    if (!plait_mul_size(rounded, 6, &bytes) || !plait_add_size(bytes, group, &bytes) ||
+        !plait_mul_size(bytes, 4, &bytes))
+        return plait_error_memory("sampler candidates", UINT64_MAX);
+    char *memory = plait_alloc_aligned(64, bytes);
+    if (!memory) return plait_error_memory("sampler candidates", bytes);
+    free(c->memory);
+    c->memory = memory;
+    c->capacity = rounded;
+    size_t each = rounded * 4;
+    c->logit = (float *)(void *)memory;
+    c->weight = (float *)(void *)(memory + each);
+    c->order = (float *)(void *)(memory + 2 * each);
+    c->id = (plait_token *)(void *)(memory + 3 * each);
+    c->index = (uint32_t *)(void *)(memory + 4 * each);
+    c->index2 = (uint32_t *)(void *)(memory + 5 * each);
+    c->group = (float *)(void *)(memory + 6 * each);
+    return PLAIT_OK;
+}
+
+void plait_candidates_deinit(plait_candidates *c) {
+    free(c->memory);
+    *c = (plait_candidates){.kernels = c->kernels};
+}
+
+/* The slow path of loading: what exactly is wrong. */
+static plait_status bad_logits(const float *logits, const plait_token *ids, size_t n) {
+    size_t n_nan = 0, n_inf = 0, first = n;
+    for (size_t i = 0; i < n; i++) {
+        bool nan = logits[i] != logits[i], inf = logits[i] > FLT_MAX;
+        n_nan += nan;
+        n_inf += inf;
+        if ((nan || inf) && first == n) first = i;
+    }
+    return plait_error(
+        PLAIT_INVALID_ARGUMENT,
+        "sampler: %zu of %zu logits are NaN and %zu are plus infinity, the first for token %lld; expected "
+        "finite values or minus infinity",
+        n_nan, n, n_inf, (long long)(ids ? ids[first] : (plait_token)first));
+}
+
+plait_status plait_candidates_load(plait_candidates *c, const float *logits, size_t n_vocab) {
+    PLAIT_TRY(plait_candidates_reserve(c, n_vocab));
+    if (c->kernels->load(c->logit, logits, n_vocab)) return bad_logits(logits, NULL, n_vocab);
+    c->n = n_vocab;
+    c->n_vocab = (int64_t)n_vocab;
+    c->n_masked = 0;
+    c->dense = true;
+    return PLAIT_OK;
+}
+
+static int compare_ids(const plait_token *ids, uint32_t a, uint32_t b) {
+    return ids[a] < ids[b] ? -1 : ids[a] > ids[b] ? 1 : a < b ? -1 : 1;
+}
+
+/* Shell sort by id: the lists are short, and mostly sorted by something else. */
+static void sort_by_id(const plait_token *ids, uint32_t *index, size_t n) {
+    size_t gap = 1;
+    while (gap < n / 3) gap = gap * 3 + 1;
+    for (; gap > 0; gap /= 3)
+        for (size_t i = gap; i < n; i++) {
+            uint32_t moving = index[i];
+            size_t j = i;
+            for (; j >= gap && compare_ids(ids, moving, index[j - gap]) < 0; j -= gap)
+                index[j] = index[j - gap];
+            index[j] = moving;
+        }
+}
+
+plait_status plait_candidates_load_pairs(plait_candidates *c, const plait_token *ids, const float *logits,
+                                         size_t n, size_t n_vocab) {
+    PLAIT_TRY(plait_candidates_reserve(c, n));
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || (size_t)ids[i] >= n_vocab)
+            return plait_error(PLAIT_OUT_OF_RANGE, "sampler: pair %zu names token %lld, expected 0 to %zu", i,
+                               (long long)ids[i], n_vocab - 1);
+        if (!(logits[i] <= FLT_MAX)) return bad_logits(logits, ids, n);
+        c->index[i] = (uint32_t)i;
+    }
+    sort_by_id(ids, c->index, n);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t from = c->index[i];
+        if (kept > 0 && c->id[kept - 1] == ids[from]) {
+            if (c->logit[kept - 1] == logits[from]) continue;
+            return plait_error(PLAIT_INVALID_ARGUMENT,
+                               "sampler: token %lld is given with two logits, %g and %g",
+                               (long long)ids[from], (double)c->logit[kept - 1], (double)logits[from]);
+        }
+        c->id[kept] = ids[from];
+        c->logit[kept++] = logits[from];
+    }
+    c->n = kept;
+    c->n_vocab = (int64_t)n_vocab;
+    c->n_masked = 0;
+    c->dense = false;
+    return PLAIT_OK;
+}
+
+int64_t plait_candidates_find(const plait_candidates *c, plait_token id) {
+    if (c->dense) return id >= 0 && (size_t)id < c->n ? id : -1;
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->n && c->id[low] == id ? (int64_t)low : -1;
+}
+
+float plait_candidates_max(const plait_candidates *c) {
+    return c->kernels->max(c->logit, c->n);
+}
+
+double plait_candidates_weigh(plait_candidates *c, float max) {
+    return c->kernels->weigh(c->weight, c->logit, c->n, max);
+}
+
+/* Collects x[i] >= threshold, given the maxima of the groups: groups without such an element are not looked
+ * at. */
+static size_t collect_grouped(plait_candidates *c, const float *x, float threshold, size_t group) {
+    size_t found = 0, n_groups = (c->n + group - 1) / group;
+    for (size_t g = 0; g < n_groups; g++) {
+        if (!(c->group[g] >= threshold)) continue;
+        size_t end = (g + 1) * group < c->n ? (g + 1) * group : c->n;
+        for (size_t i = g * group; i < end; i++) {
+            c->index[found] = (uint32_t)i;
+            found += x[i] >= threshold;
+        }
+    }
+    return found;
+}
+
+size_t plait_candidates_collect(plait_candidates *c, const float *x, float threshold) {
+    c->kernels->group_max(x, c->n, 64, c->group);
+    return collect_grouped(c, x, threshold, 64);
+}
+
+size_t plait_candidates_collect_all(plait_candidates *c) {
+    for (size_t i = 0; i < c->n; i++) c->index[i] = (uint32_t)i;
+    return c->n;
+}
+
+size_t plait_candidates_collect_best(plait_candidates *c, size_t k) {
+    if (k >= c->n) return plait_candidates_collect_all(c);
+    /* The k-th largest of the groups' maxima is a lower bound for the k-th largest element: k elements
+     * reach it. So only groups that reach it matter, few when groups are many. */
+    size_t group = 64;
+    while (group > 8 && c->n / group < 4 * k) group /= 2;
+    size_t n_groups = (c->n + group - 1) / group, found;
+    if (n_groups >= 2 * k) {
+        c->kernels->group_max(c->logit, c->n, group, c->group);
+        for (size_t g = 0; g < n_groups; g++) c->index[g] = (uint32_t)g;
+        plait_sampler_select_largest(c->group, c->index, n_groups, k, c->index2);
+        float bound = INFINITY;
+        for (size_t i = 0; i < k; i++) bound = c->group[c->index[i]] < bound ? c->group[c->index[i]] : bound;
+        found = collect_grouped(c, c->logit, bound, group);
+    } else {
+        found = plait_candidates_collect_all(c);
+    }
+    plait_sampler_select_largest(c->logit, c->index, found, k, c->index2);
+    return k;
+}
+
+void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n) {
+    c->n_masked = 0;
+    if (n == c->n) return;
+    /* index is rising, so index[i] >= i: moving forward in place never overwrites what is still to be read.
+     * */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t from = index[i];
+        c->id[i] = plait_candidates_id(c, from);
+        c->logit[i] = c->logit[from];
+        c->weight[i] = c->weight[from];
+    }
+    c->n = n;
+    c->dense = false;
+}
+
+void plait_candidates_set(plait_candidates *c, size_t i, double value) {
+    if (c->logit[i] < -FLT_MAX) return;
+    double held = value > (double)FLT_MAX ? (double)FLT_MAX : value;
+    if (held < -(double)FLT_MAX) held = -(double)FLT_MAX;
+    c->logit[i] = (float)held;
+}
