@@ -3,7 +3,8 @@
  * A plait_stop stands between detokenizer and reader. Each token goes in with its piece of text; out comes
  * the text that may be shown now, and whether generation is over, and why. Text that may be the beginning
  * of a stop string is held back until that is decided: a stop string, or a part of one that a later token
- * completes, is never shown. What is shown never ends inside a UTF-8 character either, though pieces may.
+ * completes, is never shown. What is shown never ends inside a UTF-8 character either, though pieces may,
+ * until the end comes: then what is left is given as it is.
  *
  *     plait_stop_result r;
  *     PLAIT_TRY(plait_stop_feed(stop, token, piece, n_bytes, &r));
