@@ -1,7 +1,8 @@
 /* room: gguf */
 /* Any bytes as a GGUF file. What opens is read to its last byte, written again, and must open equal; what does not
- * open must leave a message. A look at metadata alone succeeds whenever a full open does. */
-#include "plait/gguf.h"
+ * open must leave a message. A look at metadata alone succeeds whenever a full open does, can always be described, and
+ * the description holds nothing that a terminal would obey. */
+#include "gguf/describe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static void compare(const plait_gguf *a, const plait_gguf *b) {
     if (plait_gguf_entry_count(a) != plait_gguf_entry_count(b)) broken("entries lost");
     for (size_t i = 0; i < plait_gguf_entry_count(a); i++) {
         const plait_gguf_entry *x = plait_gguf_entry_at(a, i), *y = plait_gguf_entry_at(b, i);
-        if (x->key.length != y->key.length || memcmp(x->key.bytes, y->key.bytes, x->key.length) != 0) broken("key");
+        if (x->key.length != y->key.length || memcmp(x->key.bytes, y->key.bytes, x->key.length) != 0)
+            broken("key");
         if (!same_value(&x->value, &y->value)) broken("value");
     }
     if (plait_gguf_tensor_count(a) != plait_gguf_tensor_count(b)) broken("tensors lost");
@@ -76,18 +78,48 @@ static void rewrite(const plait_gguf *gguf) {
     if (plait_gguf_writer_add_entries(writer, gguf, NULL) != PLAIT_OK) broken("entries refused");
     for (size_t i = 0; i < plait_gguf_tensor_count(gguf); i++) {
         const plait_gguf_tensor *t = plait_gguf_tensor_at(gguf, i);
-        plait_gguf_tensor_source source = {.name = t->name, .dtype = t->dtype, .rank = t->rank, .bytes = t->bytes};
+        plait_gguf_tensor_source source = {
+            .name = t->name, .dtype = t->dtype, .rank = t->rank, .bytes = t->bytes};
         memcpy(source.dims, t->dims, sizeof source.dims);
         if (plait_gguf_writer_add_tensor(writer, &source) != PLAIT_OK) broken("tensor refused");
     }
     if (plait_gguf_writer_write_to(writer, append, &out) != PLAIT_OK) broken("write");
     if (plait_gguf_writer_size(writer, &size) != PLAIT_OK || size != out.length) broken("size");
-    if (plait_gguf_open_memory(&again, out.bytes, out.length, &(plait_gguf_options){.single_part = true}) != PLAIT_OK)
+    if (plait_gguf_open_memory(&again, out.bytes, out.length, &(plait_gguf_options){.single_part = true}) !=
+        PLAIT_OK)
         broken("does not open again");
     compare(gguf, again);
     plait_gguf_release(again);
     plait_gguf_writer_destroy(writer);
     free(out.bytes);
+}
+
+static void check_text(const plait_strbuf *text, int lines) {
+    if (plait_strbuf_status(text) != PLAIT_OK) broken("printing");
+    for (size_t i = 0; i < text->length; i++) {
+        unsigned char c = (unsigned char)text->bytes[i];
+        if ((c < 0x20 && !(lines && c == '\n')) || c == 0x7F) broken("a control byte is printed");
+    }
+}
+
+static void describe(const plait_gguf *gguf) {
+    static const char *const needed[] = {"general.architecture", "token_embd.weight"};
+    plait_gguf_needs needs = {.keys = needed, .n_keys = 2, .tensors = needed, .n_tensors = 2};
+    plait_gguf_description d;
+    plait_strbuf text;
+    plait_strbuf_init(&text, 0);
+    if (plait_gguf_describe(&d, gguf, &needs) != PLAIT_OK) broken("describe");
+    plait_gguf_description_text(&d, &text);
+    plait_gguf_metadata_text(gguf, NULL, &text);
+    plait_gguf_tensors_text(gguf, &text);
+    check_text(&text, 1);
+    plait_strbuf_clear(&text);
+    plait_gguf_description_json(&d, &text);
+    plait_gguf_metadata_json(gguf, &(plait_gguf_print_limits){3, 9}, &text);
+    plait_gguf_tensors_json(gguf, &text);
+    check_text(&text, 0);
+    plait_gguf_description_deinit(&d);
+    plait_strbuf_deinit(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -99,8 +131,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (looked == PLAIT_OK && plait_gguf_check_tensors(look) != status) {
         if (status != PLAIT_UNSUPPORTED) broken("check_tensors disagrees with open");
     }
-    if (status != PLAIT_OK && (gguf || plait_error_message()[0] == '\0')) broken("a failure without a message");
+    if (status != PLAIT_OK && (gguf || plait_error_message()[0] == '\0'))
+        broken("a failure without a message");
     if (status == PLAIT_OK) rewrite(gguf);
+    if (looked == PLAIT_OK) describe(look);
     plait_gguf_release(gguf);
     plait_gguf_release(look);
     return 0;
