@@ -142,6 +142,15 @@ typedef struct plait_prepared {
 
 /* ---- commands ---- */
 
+/* Spans of a launch's groups, for traces. A device that cannot tell leaves n at 0. */
+typedef struct plait_launch_trace {
+    size_t capacity, n; /* the device appends while n < capacity */
+    struct plait_launch_span {
+        int group;
+        uint64_t begin_ns, end_ns; /* monotonic time of the host */
+    } * spans;
+} plait_launch_trace;
+
 typedef struct plait_program
     plait_program; /* what a device compiled; immutable, used by any number of runs */
 typedef struct plait_queue {
@@ -180,6 +189,7 @@ typedef struct plait_command {
             const plait_program *program;
             plait_buffer *const *slots; /* n_slots of the segment */
             const int64_t *dims;        /* values of the named dims */
+            plait_launch_trace *trace;  /* Borrowed; filled while its `capacity` is not 0. NULL: never */
         } launch;
         struct {
             plait_event *event;

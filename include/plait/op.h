@@ -186,6 +186,11 @@ struct plait_op {
 
     /* Bytes that must move for these shapes; NULL: every operand once. */
     double (*bytes)(const plait_op_use *use);
+
+    /* Checks the ids, positions and tables that the host gave for the coming step: run-time inputs whose data is
+     * set, at their actual dims; the others' data is NULL. OUT_OF_RANGE names operand, index, value and range.
+     * NULL: nothing to check. */
+    plait_status (*check_runtime)(const plait_op_use *use);
 };
 
 /* The descriptor of an id (never NULL for id < PLAIT_OP_COUNT), or by name (NULL when unknown). */
