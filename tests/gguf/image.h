@@ -69,8 +69,8 @@ static inline void image_array(image *m, uint32_t elem_type, uint64_t count) {
     image_u64(m, count);
 }
 
-static inline void image_tensor_n(image *m, const char *name, size_t name_length, uint32_t type, uint64_t offset,
-                                  uint32_t rank, const uint64_t *dims) {
+static inline void image_tensor_n(image *m, const char *name, size_t name_length, uint32_t type,
+                                  uint64_t offset, uint32_t rank, const uint64_t *dims) {
     image_string_n(m, name, name_length);
     image_u32(m, rank);
     for (uint32_t i = 0; i < rank; i++) image_u64(m, dims[i]);

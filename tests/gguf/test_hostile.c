@@ -19,8 +19,8 @@ static void refused(image *m, plait_status expected, const char *fragment, const
     memcpy(exact, m->bytes, m->length);
     plait_status status = plait_gguf_open_memory(&gguf, exact, m->length, NULL);
     if (status != expected)
-        fail_msg("expected %s (%s), found %s: %s", plait_status_name(expected), fragment, plait_status_name(status),
-                 status ? plait_error_message() : "");
+        fail_msg("expected %s (%s), found %s: %s", plait_status_name(expected), fragment,
+                 plait_status_name(status), status ? plait_error_message() : "");
     assert_null(gguf);
     const char *message = plait_error_message();
     if (!strstr(message, fragment) || (fragment2 && !strstr(message, fragment2)))
@@ -88,7 +88,8 @@ static void counts(void **state) {
 static void lengths(void **state) {
     (void)state;
     image m = {0};
-    static const uint64_t huge[] = {100, UINT32_MAX, UINT64_MAX / 8 + 2, (uint64_t)1 << 61, (uint64_t)1 << 63, UINT64_MAX};
+    static const uint64_t huge[] = {
+        100, UINT32_MAX, UINT64_MAX / 8 + 2, (uint64_t)1 << 61, (uint64_t)1 << 63, UINT64_MAX};
     static const uint32_t types[] = {PLAIT_GGUF_U8,  PLAIT_GGUF_U32,    PLAIT_GGUF_F64,
                                      PLAIT_GGUF_I16, PLAIT_GGUF_STRING, PLAIT_GGUF_ARRAY};
     for (size_t i = 0; i < PLAIT_COUNT_OF(huge); i++) {
@@ -214,7 +215,8 @@ static void alignments(void **state) {
         image_zeros(&m, 8);
         assert_int_equal(plait_gguf_open_memory(&gguf, m.bytes, m.length, NULL), PLAIT_OK);
         assert_int_equal(plait_gguf_alignment(gguf), good);
-        assert_int_equal(plait_gguf_tensor_at(gguf, 0)->offset_bytes, (90 + good - 1) / good * good); /* the header has 90 */
+        assert_int_equal(plait_gguf_tensor_at(gguf, 0)->offset_bytes,
+                         (90 + good - 1) / good * good); /* the header has 90 */
         plait_gguf_release(gguf);
         image_end(&m);
     }
@@ -228,7 +230,10 @@ static void one_tensor(image *m, uint32_t type, uint64_t offset, uint32_t rank, 
     image_zeros(m, 64);
 }
 
-#define DIMS(...) (const uint64_t[]){__VA_ARGS__}
+#define DIMS(...)                                                                                            \
+    (const uint64_t[]) {                                                                                     \
+        __VA_ARGS__                                                                                          \
+    }
 
 static void dims(void **state) {
     (void)state;
@@ -272,7 +277,8 @@ static void unknown_types(void **state) {
         snprintf(fragment, sizeof fragment, "element type number %u is unknown", numbers[i]);
         one_tensor(&m, numbers[i], 0, 1, DIMS(32));
         assert_int_equal(
-            plait_gguf_open_memory(&gguf, m.bytes, m.length, &(plait_gguf_options){.metadata_only = true}), PLAIT_OK);
+            plait_gguf_open_memory(&gguf, m.bytes, m.length, &(plait_gguf_options){.metadata_only = true}),
+            PLAIT_OK);
         const plait_gguf_tensor *t = plait_gguf_find_tensor(gguf, "the.weight");
         assert_false(t->type_known);
         assert_int_equal(t->type_number, numbers[i]);
@@ -292,7 +298,8 @@ static void offsets(void **state) {
     refused(&m, PLAIT_CORRUPT, "tensor \"the.weight\": offset 8 is no multiple of the alignment 32", NULL);
     one_tensor(&m, PLAIT_F32, UINT64_MAX - 31, 1, DIMS(4));
     refused(&m, PLAIT_CORRUPT, "tensor \"the.weight\": offset 18446744073709551584", NULL);
-    one_tensor(&m, PLAIT_F32, UINT64_MAX - 127, 1, DIMS(32)); /* data start + offset + size wraps to inside the file */
+    one_tensor(&m, PLAIT_F32, UINT64_MAX - 127, 1,
+               DIMS(32)); /* data start + offset + size wraps to inside the file */
     refused(&m, PLAIT_CORRUPT, "tensor \"the.weight\"", "2^64");
     one_tensor(&m, PLAIT_F32, (uint64_t)1 << 63, 1, DIMS(4));
     refused(&m, PLAIT_CORRUPT, "tensor \"the.weight\" needs bytes", "file ends at");
@@ -358,7 +365,8 @@ static void every_cut(void **state) {
     for (size_t n = 0; n < m.length; n++) {
         plait_gguf *gguf = NULL;
         image_bytes(&part, m.bytes, n);
-        plait_status status = plait_gguf_open_memory(&gguf, m.bytes, n, &(plait_gguf_options){.metadata_only = true});
+        plait_status status =
+            plait_gguf_open_memory(&gguf, m.bytes, n, &(plait_gguf_options){.metadata_only = true});
         plait_gguf_release(gguf);
         if (status == PLAIT_OK)
             refused(&part, PLAIT_CORRUPT, "tensor \"", "bytes are missing"); /* the header is whole */
@@ -441,11 +449,21 @@ static void joined_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_gguf_file),       cmocka_unit_test(versions),      cmocka_unit_test(counts),
-        cmocka_unit_test(lengths),            cmocka_unit_test(recursion),     cmocka_unit_test(values),
-        cmocka_unit_test(keys),               cmocka_unit_test(alignments),    cmocka_unit_test(dims),
-        cmocka_unit_test(unknown_types),      cmocka_unit_test(offsets),       cmocka_unit_test(overlaps_and_names),
-        cmocka_unit_test(every_cut),          cmocka_unit_test(joined_files),  cmocka_unit_test(every_byte_changed),
+        cmocka_unit_test(no_gguf_file),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(values),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(alignments),
+        cmocka_unit_test(dims),
+        cmocka_unit_test(unknown_types),
+        cmocka_unit_test(offsets),
+        cmocka_unit_test(overlaps_and_names),
+        cmocka_unit_test(every_cut),
+        cmocka_unit_test(joined_files),
+        cmocka_unit_test(every_byte_changed),
         cmocka_unit_test(large_arrays_are_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

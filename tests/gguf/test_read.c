@@ -15,7 +15,8 @@
 
 static plait_gguf *opened(const image *m) {
     plait_gguf *gguf = NULL;
-    if (plait_gguf_open_memory(&gguf, m->bytes, m->length, NULL) != PLAIT_OK) fail_msg("%s", plait_error_message());
+    if (plait_gguf_open_memory(&gguf, m->bytes, m->length, NULL) != PLAIT_OK)
+        fail_msg("%s", plait_error_message());
     return gguf;
 }
 
@@ -50,7 +51,8 @@ static void getters(void **state) {
     image m = {0};
     scalars(&m);
     plait_gguf *g = opened(&m);
-    static const char *const positive[] = {"u8", "u16", "u32", "u64"}, *const negative[] = {"i8", "i16", "i32", "i64"};
+    static const char *const positive[] = {"u8", "u16", "u32", "u64"}, *const negative[] = {"i8", "i16",
+                                                                                            "i32", "i64"};
     for (size_t i = 0; i < 4; i++) {
         uint32_t u32 = 0;
         int32_t i32 = 0;
@@ -67,7 +69,8 @@ static void getters(void **state) {
         assert_int_equal(plait_gguf_get_u32(g, negative[i], &u32), PLAIT_OUT_OF_RANGE);
         assert_int_equal(plait_gguf_get_u64(g, negative[i], &u64), PLAIT_OUT_OF_RANGE);
         assert_true(u32 == 200 && u64 == 200); /* untouched */
-        assert_string_equal(strstr(plait_error_message(), "expected"), "expected 0 to 18446744073709551615, found -3");
+        assert_string_equal(strstr(plait_error_message(), "expected"),
+                            "expected 0 to 18446744073709551615, found -3");
     }
     float f32 = 0;
     double f64 = 0;
@@ -90,10 +93,10 @@ static void getters(void **state) {
     image_end(&m);
 }
 
-#define WRONG(call, status, text)                                                                             \
-    do {                                                                                                      \
-        assert_int_equal(call, status);                                                                       \
-        assert_string_equal(plait_error_message(), text);                                                     \
+#define WRONG(call, status, text)                                                                            \
+    do {                                                                                                     \
+        assert_int_equal(call, status);                                                                      \
+        assert_string_equal(plait_error_message(), text);                                                    \
     } while (0)
 
 static void wrong_types(void **state) {
@@ -108,15 +111,21 @@ static void wrong_types(void **state) {
     plait_gguf_string text = {0};
     const plait_gguf_value *v = NULL;
     WRONG(plait_gguf_get_u32(g, "nope", &u32), PLAIT_NOT_FOUND, "memory: metadata \"nope\" is missing");
-    WRONG(plait_gguf_get_u32(g, "f32", &u32), PLAIT_CORRUPT, "memory: metadata \"f32\": expected an integer, found f32");
-    WRONG(plait_gguf_get_u32(g, "yes", &u32), PLAIT_CORRUPT, "memory: metadata \"yes\": expected an integer, found bool");
+    WRONG(plait_gguf_get_u32(g, "f32", &u32), PLAIT_CORRUPT,
+          "memory: metadata \"f32\": expected an integer, found f32");
+    WRONG(plait_gguf_get_u32(g, "yes", &u32), PLAIT_CORRUPT,
+          "memory: metadata \"yes\": expected an integer, found bool");
     WRONG(plait_gguf_get_u32(g, "big", &u32), PLAIT_OUT_OF_RANGE,
           "memory: metadata \"big\": expected 0 to 4294967295, found 18446744073709551615");
     WRONG(plait_gguf_get_i64(g, "big", &i64), PLAIT_OUT_OF_RANGE,
-          "memory: metadata \"big\": expected -9223372036854775808 to 9223372036854775807, found 18446744073709551615");
-    WRONG(plait_gguf_get_f32(g, "u32", &f32), PLAIT_CORRUPT, "memory: metadata \"u32\": expected a float, found u32");
-    WRONG(plait_gguf_get_bool(g, "u8", &b), PLAIT_CORRUPT, "memory: metadata \"u8\": expected a bool, found u8");
-    WRONG(plait_gguf_get_string(g, "u8", &text), PLAIT_CORRUPT, "memory: metadata \"u8\": expected a string, found u8");
+          "memory: metadata \"big\": expected -9223372036854775808 to 9223372036854775807, found "
+          "18446744073709551615");
+    WRONG(plait_gguf_get_f32(g, "u32", &f32), PLAIT_CORRUPT,
+          "memory: metadata \"u32\": expected a float, found u32");
+    WRONG(plait_gguf_get_bool(g, "u8", &b), PLAIT_CORRUPT,
+          "memory: metadata \"u8\": expected a bool, found u8");
+    WRONG(plait_gguf_get_string(g, "u8", &text), PLAIT_CORRUPT,
+          "memory: metadata \"u8\": expected a string, found u8");
     WRONG(plait_gguf_get_array(g, "u8", PLAIT_GGUF_STRING, &v), PLAIT_CORRUPT,
           "memory: metadata \"u8\": expected an array of string, found u8");
     assert_true(u32 == 7 && i64 == 7 && f32 == 7 && b && !text.bytes && !v);
@@ -172,7 +181,8 @@ static void arrays(void **state) {
     assert_int_equal(plait_gguf_get_u32_each(g, "i", u32, 3), PLAIT_OK);
     assert_true(u32[0] == 1 && u32[1] == 2 && u32[2] == 3);
     assert_int_equal(plait_gguf_get_u32_each(g, "i", u32, 4), PLAIT_CORRUPT);
-    assert_string_equal(plait_error_message(), "memory: metadata \"i\": expected one value or at least 4, found 3");
+    assert_string_equal(plait_error_message(),
+                        "memory: metadata \"i\": expected one value or at least 4, found 3");
     assert_int_equal(plait_gguf_get_u32_each(g, "s", u32, 1), PLAIT_CORRUPT);
     assert_int_equal(plait_gguf_get_f32_each(g, "f", f32, 1), PLAIT_OK);
     assert_true(f32[0] == 0.5f);
@@ -224,7 +234,8 @@ static void tensors_and_indices(void **state) {
     const plait_gguf_tensor *t = NULL;
     assert_int_equal(plait_gguf_get_tensor(g, "second.weight", &t), PLAIT_OK);
     assert_ptr_equal(t, plait_gguf_tensor_at(g, 1));
-    assert_true(t->dtype == PLAIT_Q8_0 && t->rank == 1 && t->dims[0] == 64 && t->dims[1] == 1 && t->size_bytes == 68);
+    assert_true(t->dtype == PLAIT_Q8_0 && t->rank == 1 && t->dims[0] == 64 && t->dims[1] == 1 &&
+                t->size_bytes == 68);
     assert_int_equal(t->bytes[0], 32);
     assert_int_equal((uintptr_t)t->bytes % 16, 0);
     assert_int_equal(plait_gguf_get_tensor(g, "third", &t), PLAIT_NOT_FOUND);
@@ -309,7 +320,8 @@ static void paths(void **state) {
     WRONG(plait_gguf_open(&g, "/no/such.gguf", NULL), PLAIT_NOT_FOUND,
           "/no/such.gguf: cannot open: No such file or directory");
     WRONG(plait_gguf_open(&g, "/", NULL), PLAIT_IO, "/: is a directory, expected a file");
-    WRONG(plait_gguf_open(&g, "/dev/null", NULL), PLAIT_CORRUPT, "/dev/null: file is empty, expected a GGUF file");
+    WRONG(plait_gguf_open(&g, "/dev/null", NULL), PLAIT_CORRUPT,
+          "/dev/null: file is empty, expected a GGUF file");
     image m = {0};
     image_small(&m);
     snprintf(path, sizeof path, "%s/test_read_pipe", PLAIT_BINARY_DIR);
@@ -358,10 +370,11 @@ static void type_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(getters),          cmocka_unit_test(wrong_types), cmocka_unit_test(arrays),
-        cmocka_unit_test(each_of_a_scalar), cmocka_unit_test(streams),     cmocka_unit_test(tensors_and_indices),
-        cmocka_unit_test(rank_zero),        cmocka_unit_test(paths),       cmocka_unit_test(unreadable),
-        cmocka_unit_test(type_names),
+        cmocka_unit_test(getters),    cmocka_unit_test(wrong_types),
+        cmocka_unit_test(arrays),     cmocka_unit_test(each_of_a_scalar),
+        cmocka_unit_test(streams),    cmocka_unit_test(tensors_and_indices),
+        cmocka_unit_test(rank_zero),  cmocka_unit_test(paths),
+        cmocka_unit_test(unreadable), cmocka_unit_test(type_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

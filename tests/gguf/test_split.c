@@ -141,7 +141,8 @@ static void names_of_parts(void **state) {
     unlink(to);
     assert_int_equal(link(from, to), 0);
     assert_int_equal(plait_gguf_open(&g, to, NULL), PLAIT_CORRUPT);
-    assert_non_null(strstr(plait_error_message(), "is part 2 of 3, so its name must end in -00002-of-00003.gguf"));
+    assert_non_null(
+        strstr(plait_error_message(), "is part 2 of 3, so its name must end in -00002-of-00003.gguf"));
     assert_int_equal(plait_gguf_open(&g, to, &(plait_gguf_options){.single_part = true}), PLAIT_OK);
     assert_int_equal(plait_gguf_tensor_count(g), 1);
     plait_gguf_release(g);
@@ -164,9 +165,12 @@ static void no_parts_in_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(through_any_part, save_good),   cmocka_unit_test_setup(missing_parts, save_good),
-        cmocka_unit_test_setup(inconsistent_parts, save_good), cmocka_unit_test_setup(wrong_counts, save_good),
-        cmocka_unit_test_setup(damaged_parts, save_good),      cmocka_unit_test_setup(names_of_parts, save_good),
+        cmocka_unit_test_setup(through_any_part, save_good),
+        cmocka_unit_test_setup(missing_parts, save_good),
+        cmocka_unit_test_setup(inconsistent_parts, save_good),
+        cmocka_unit_test_setup(wrong_counts, save_good),
+        cmocka_unit_test_setup(damaged_parts, save_good),
+        cmocka_unit_test_setup(names_of_parts, save_good),
         cmocka_unit_test(no_parts_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,13 +72,12 @@ static void everything_comes_back(void **state) {
     image m = {0};
     ok(plait_gguf_writer_create(&w));
     ok(plait_gguf_writer_add_tensor(
-        w, &(plait_gguf_tensor_source){.name = "ones", .dtype = PLAIT_F32, .rank = 2, .dims = {3, 2}, .bytes = ones}));
-    ok(plait_gguf_writer_add_tensor(w, &(plait_gguf_tensor_source){.name = "long",
-                                                                   .dtype = PLAIT_I8,
-                                                                   .rank = 1,
-                                                                   .dims = {1000001},
-                                                                   .fill = count_up,
-                                                                   .user = &at}));
+        w, &(plait_gguf_tensor_source){
+               .name = "ones", .dtype = PLAIT_F32, .rank = 2, .dims = {3, 2}, .bytes = ones}));
+    ok(plait_gguf_writer_add_tensor(
+        w,
+        &(plait_gguf_tensor_source){
+            .name = "long", .dtype = PLAIT_I8, .rank = 1, .dims = {1000001}, .fill = count_up, .user = &at}));
     add_everything(w); /* the alignment counts wherever it is added */
     ok(plait_gguf_writer_write_to(w, to_image, &m));
     ok(plait_gguf_writer_size(w, &size));
@@ -111,13 +110,15 @@ static void everything_comes_back(void **state) {
 static void refusals(void **state) {
     (void)state;
     static const uint8_t two = 2;
-    static const plait_gguf_value flat = {.type = PLAIT_GGUF_U8, .elem_type = PLAIT_GGUF_U8, .count = 1, .data = &two};
+    static const plait_gguf_value flat = {
+        .type = PLAIT_GGUF_U8, .elem_type = PLAIT_GGUF_U8, .count = 1, .data = &two};
     plait_gguf_writer *w = NULL;
     image before = {0}, after = {0};
     ok(plait_gguf_writer_create(&w));
     ok(plait_gguf_writer_add_u32(w, "k", 1));
     ok(plait_gguf_writer_add_tensor(
-        w, &(plait_gguf_tensor_source){.name = "t", .dtype = PLAIT_I8, .rank = 1, .dims = {1}, .bytes = &two}));
+        w,
+        &(plait_gguf_tensor_source){.name = "t", .dtype = PLAIT_I8, .rank = 1, .dims = {1}, .bytes = &two}));
     ok(plait_gguf_writer_write_to(w, to_image, &before));
 
     assert_int_equal(plait_gguf_writer_set_version(w, 1), PLAIT_INVALID_ARGUMENT);
@@ -128,7 +129,8 @@ static void refusals(void **state) {
     assert_int_equal(plait_gguf_writer_add_u32(w, "general.alignment", 33), PLAIT_INVALID_ARGUMENT);
     assert_int_equal(plait_gguf_writer_add_i32(w, "general.alignment", 32), PLAIT_INVALID_ARGUMENT);
     assert_int_equal(plait_gguf_writer_add_array(w, "b", PLAIT_GGUF_BOOL, &two, 1), PLAIT_INVALID_ARGUMENT);
-    assert_int_equal(plait_gguf_writer_add_array(w, "a", (plait_gguf_type)13, &two, 1), PLAIT_INVALID_ARGUMENT);
+    assert_int_equal(plait_gguf_writer_add_array(w, "a", (plait_gguf_type)13, &two, 1),
+                     PLAIT_INVALID_ARGUMENT);
     assert_int_equal(plait_gguf_writer_add_array(w, "a", PLAIT_GGUF_ARRAY, &flat, 1), PLAIT_INVALID_ARGUMENT);
     plait_gguf_value many = flat;
     many.count = 2;
@@ -171,7 +173,8 @@ static void nothing_half_written(void **state) {
     image_save(&old, path);
     ok(plait_gguf_writer_create(&w));
     ok(plait_gguf_writer_add_tensor(
-        w, &(plait_gguf_tensor_source){.name = "t", .dtype = PLAIT_I8, .rank = 1, .dims = {9}, .fill = give_up}));
+        w, &(plait_gguf_tensor_source){
+               .name = "t", .dtype = PLAIT_I8, .rank = 1, .dims = {9}, .fill = give_up}));
     assert_int_equal(plait_gguf_writer_write(w, path), PLAIT_CANCELLED);
     assert_string_equal(plait_error_message(), "tensor \"t\": no more data");
     assert_int_equal(access(temporary, F_OK), -1);
@@ -207,7 +210,8 @@ static void round_trip(const char *path) {
     ok(plait_gguf_writer_add_entries(w, a, NULL));
     for (size_t i = 0; i < plait_gguf_tensor_count(a); i++) {
         const plait_gguf_tensor *t = plait_gguf_tensor_at(a, i);
-        plait_gguf_tensor_source source = {.name = t->name, .dtype = t->dtype, .rank = t->rank, .bytes = t->bytes};
+        plait_gguf_tensor_source source = {
+            .name = t->name, .dtype = t->dtype, .rank = t->rank, .bytes = t->bytes};
         memcpy(source.dims, t->dims, sizeof source.dims);
         ok(plait_gguf_writer_add_tensor(w, &source));
     }
