@@ -39,6 +39,8 @@ struct plait_run {
     uint64_t *signal_values[2];
     uint64_t *end_values[2]; /* [device]: value at the end of the previous step, to wait for */
     size_t n_signal_values;
+    uint32_t *checks; /* nodes whose run-time inputs are checked before a step, equal ones once */
+    size_t n_checks;
     uint64_t step; /* steps submitted so far */
     bool failed;
     plait_error_record failure;
