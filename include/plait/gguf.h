@@ -116,7 +116,7 @@ typedef struct plait_gguf_tensor {
 typedef struct plait_gguf_part {
     const char *path; /* as opened; "memory" or "stream" for those */
     uint64_t size_bytes;
-    uint64_t device_id, inode;  /* both 0 for memory and streams: never equal to anything */
+    uint64_t device_id, inode;  /* both 0 for memory, streams and pipes: never equal to anything */
     uint64_t data_offset_bytes; /* where tensor data begins */
     uint32_t first_tensor, n_tensors;
     bool mapped; /* false: read into private memory */

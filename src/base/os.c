@@ -46,8 +46,10 @@ static plait_status load_open_file(plait_file *file, int fd, const char *path, b
     struct stat st;
     if (fstat(fd, &st) != 0) return plait_error(PLAIT_IO, "%s: cannot stat: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return plait_error(PLAIT_IO, "%s: is a directory, expected a file", path);
-    file->device_id = st.st_dev;
-    file->inode = st.st_ino;
+    if (S_ISREG(st.st_mode)) { /* the bytes of a pipe are another's each time */
+        file->device_id = st.st_dev;
+        file->inode = st.st_ino;
+    }
     uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
     if (!map || !S_ISREG(st.st_mode)) return read_whole(file, fd, path, size);
     file->size_bytes = size;

@@ -13,7 +13,7 @@
 typedef struct plait_file {
     const unsigned char *bytes; /* Owned: unmapped or freed by plait_file_close. NULL for an empty file. */
     uint64_t size_bytes;
-    uint64_t device_id, inode; /* identity: equal pairs are the same file */
+    uint64_t device_id, inode; /* identity: equal pairs are the same file; 0, 0 for pipes */
     bool mapped;
 } plait_file;
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One tensor against its own file. The end is computed with a checked addition: an offset near 2^64 would wrap to a
+ * place inside the file and give wrong weights without any error. */
 static plait_status check_range(const plait_gguf_source *source, const plait_gguf_tensor *t) {
     uint64_t end, file = source->info.size_bytes;
     if (!t->type_known)
@@ -32,6 +34,7 @@ static int by_offset(const void *a, const void *b) {
     return x->offset_bytes < y->offset_bytes ? -1 : x->offset_bytes > y->offset_bytes;
 }
 
+/* Two tensors next to each other in the file. */
 static plait_status check_neighbours(const plait_gguf_tensor *a, const plait_gguf_tensor *b) {
     uint64_t end = a->offset_bytes + a->size_bytes; /* no overflow: check_range */
     if (end <= b->offset_bytes) return PLAIT_OK;
@@ -76,6 +79,7 @@ static plait_status check_tail(const plait_gguf_source *source, const plait_gguf
     return PLAIT_OK;
 }
 
+/* Offsets count from the start of the part's own data, so ranges of different parts never meet. */
 static plait_status check_part(const plait_gguf *gguf, const plait_gguf_source *source) {
     size_t n = source->info.n_tensors;
     const plait_gguf_tensor *tensors = n ? gguf->tensors + source->info.first_tensor : NULL;

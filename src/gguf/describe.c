@@ -43,6 +43,7 @@ static plait_status add_problem(plait_gguf_description *d, const char *text) {
 
 /* ---- facts ---- */
 
+/* Every value an integer of at least 0; an empty array says nothing and is not accepted. */
 static bool each_is_count(const plait_gguf_value *v) {
     uint64_t number;
     for (uint64_t i = 0; i < v->count; i++)
@@ -50,6 +51,7 @@ static bool each_is_count(const plait_gguf_value *v) {
     return v->count > 0;
 }
 
+/* Whether a value is what its fact promises, so that printers and callers need not look again. */
 static bool fits(const plait_gguf_value *v, fact_kind kind) {
     switch (kind) {
     case KIND_TEXT: return v->type == PLAIT_GGUF_STRING;
@@ -71,11 +73,12 @@ static const char *full_key(plait_gguf_description *d, plait_gguf_string archite
     return text;
 }
 
+/* Looks up every fact of the list. The architecture comes first, for it is part of the other keys. */
 static plait_status read_facts(plait_gguf_description *d) {
     plait_gguf_string architecture = {"", 0};
     char problem[256];
     for (int i = 0; i < PLAIT_GGUF_FACTS; i++) {
-        /* ARCHITECTURE is the first; a name with a NUL in it names no key. */
+        /* A name with a NUL in it ends there; it can then only miss keys. */
         const char *key = full_key(d, architecture, fact_rows[i].key);
         if (!key) return plait_error_memory("description", 0);
         const plait_gguf_value *v = plait_gguf_find(d->gguf, key);
@@ -102,6 +105,8 @@ static uint64_t number_of(const plait_gguf_description *d, plait_gguf_fact fact)
     return number;
 }
 
+/* Files of older converters have no key length; then it is the embedding's share of a head. Layers without attention
+ * state 0 heads, so the first layer that has some counts. */
 static void derive_head_size(plait_gguf_description *d) {
     uint64_t width = number_of(d, PLAIT_GGUF_FACT_EMBEDDING_LENGTH), heads = 0;
     const plait_gguf_value *each = d->facts[PLAIT_GGUF_FACT_HEADS];
@@ -112,6 +117,7 @@ static void derive_head_size(plait_gguf_description *d) {
 
 /* ---- tokenizer ---- */
 
+/* The token list is what counts; the stated size serves files without one. */
 static void read_vocabulary(plait_gguf_description *d, const char *size_key) {
     const plait_gguf_value *tokens = plait_gguf_find(d->gguf, "tokenizer.ggml.tokens");
     const plait_gguf_value *size = plait_gguf_find(d->gguf, size_key);
@@ -134,6 +140,8 @@ static bool special_name(plait_gguf_string key, plait_gguf_string *out) {
     return true;
 }
 
+/* All special tokens, whatever their names: models add new ones, and none is worth a line of code here. An id outside
+ * the vocabulary is listed and named as a problem, for somebody would use it as an index. */
 static plait_status read_specials(plait_gguf_description *d) {
     plait_gguf_special s;
     char problem[256], shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -164,6 +172,7 @@ static plait_status read_specials(plait_gguf_description *d) {
 
 /* ---- tensors ---- */
 
+/* Sums over a hostile tensor list can pass 2^64; a saturated figure is as good as any there. */
 static void add_saturating(uint64_t *sum, uint64_t value) {
     if (!plait_add_u64(*sum, value, sum)) *sum = UINT64_MAX;
 }
@@ -198,6 +207,7 @@ static plait_status sum_types(plait_gguf_description *d) {
 
 /* ---- needs ---- */
 
+/* What the caller needs and the file lacks, in the caller's order. */
 static plait_status find_missing(plait_gguf_description *d, const plait_gguf_needs *needs) {
     d->missing_keys = plait_arena_alloc(&d->arena, needs->n_keys + 1, sizeof *d->missing_keys);
     d->missing_tensors = plait_arena_alloc(&d->arena, needs->n_tensors + 1, sizeof *d->missing_tensors);
@@ -212,6 +222,8 @@ static plait_status find_missing(plait_gguf_description *d, const plait_gguf_nee
 
 /* ---- the whole ---- */
 
+/* The passes in the order in which they need each other: facts before tokens (the architecture names the vocabulary's
+ * key), tokens before special ids. */
 static plait_status fill(plait_gguf_description *d, const plait_gguf_needs *needs) {
     plait_gguf_string architecture = {"", 0};
     for (size_t i = 0; i < plait_gguf_part_count(d->gguf); i++)

@@ -19,10 +19,12 @@ static const struct {
 
 static const plait_gguf_print_limits fact_limits = {.max_elems = 12, .max_text_bytes = SHOWN_TEXT};
 
+/* What a weight costs on average; 0 where there is none. */
 static double bits_per_elem(uint64_t size_bytes, uint64_t n_elems) {
     return n_elems ? (double)size_bytes * 8 / (double)n_elems : 0;
 }
 
+/* Name of a row of the histogram; out is used where there is no name. */
 static const char *type_name(const plait_gguf_type_sum *sum, char out[24]) {
     if (sum->known) return plait_dtype_name((plait_dtype)sum->type_number);
     snprintf(out, 24, "type %u", sum->type_number);
@@ -56,6 +58,7 @@ static bool all_equal(const plait_gguf_value *v, uint64_t *out) {
     return true;
 }
 
+/* The value of a fact, and in words where the number alone says little. */
 static void fact_text(const plait_gguf_description *d, int fact, plait_strbuf *out) {
     const plait_gguf_value *v = d->facts[fact];
     uint64_t number = 0;
@@ -70,6 +73,7 @@ static void fact_text(const plait_gguf_description *d, int fact, plait_strbuf *o
         plait_strbuf_printf(out, " (%s)", plait_gguf_file_type_name(number));
 }
 
+/* The first three lines: which file, how large, what format. */
 static void files_text(const plait_gguf_description *d, plait_strbuf *out) {
     const char *path = plait_gguf_path(d->gguf);
     title(out, "file");
@@ -86,6 +90,7 @@ static void files_text(const plait_gguf_description *d, plait_strbuf *out) {
                         plait_gguf_entry_count(d->gguf), plait_gguf_tensor_count(d->gguf));
 }
 
+/* What follows the facts about the tokenizer. */
 static void tokenizer_text(const plait_gguf_description *d, plait_strbuf *out) {
     if (d->vocabulary_size) {
         title(out, "vocabulary");
@@ -107,6 +112,7 @@ static void tokenizer_text(const plait_gguf_description *d, plait_strbuf *out) {
         plait_strbuf_append(out, "none\n");
 }
 
+/* The sum, then a line for each element type. */
 static void tensors_text(const plait_gguf_description *d, plait_strbuf *out) {
     title(out, "parameters");
     append_count(out, d->n_parameters);
@@ -127,6 +133,7 @@ static void tensors_text(const plait_gguf_description *d, plait_strbuf *out) {
     }
 }
 
+/* A line for each item; items may quote the file, so they are printed as its texts are. */
 static void list_text(const char *what, const char *const *items, size_t n, plait_strbuf *out) {
     for (size_t i = 0; i < n; i++) {
         title(out, what);
@@ -156,6 +163,7 @@ void plait_gguf_description_text(const plait_gguf_description *d, plait_strbuf *
 
 /* ---- JSON ---- */
 
+/* JSON keeps bytes and counts as plain integers; rounding is for people. */
 static void parts_json(const plait_gguf *gguf, plait_strbuf *out) {
     plait_strbuf_append(out, ",\"parts\":[");
     for (size_t i = 0; i < plait_gguf_part_count(gguf); i++) {
@@ -183,6 +191,8 @@ static void types_json(const plait_gguf_description *d, plait_strbuf *out) {
     plait_strbuf_append_char(out, ']');
 }
 
+/* Facts under their names in lower case, as describe.h lists them; missing ones are left out. Lists for each layer
+ * fit whole: no model has a thousand layers. */
 static void facts_json(const plait_gguf_description *d, plait_strbuf *out) {
     for (int i = 0; i < PLAIT_GGUF_FACTS; i++) {
         if (!d->facts[i]) continue;

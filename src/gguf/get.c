@@ -3,6 +3,7 @@
 #include "gguf/internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the file ---- */
@@ -66,6 +67,7 @@ static bool integer_elem(const plait_gguf_value *v, uint64_t i, bool *out_negati
     return true;
 }
 
+/* Bools are no integers: a file that stores a count as a bool is wrong, not clever. */
 static bool is_integer(plait_gguf_type type) {
     return plait_gguf_type_bytes(type) > 0 && type != PLAIT_GGUF_BOOL && type != PLAIT_GGUF_F32 &&
            type != PLAIT_GGUF_F64;
@@ -108,6 +110,7 @@ bool plait_gguf_elem_f64(const plait_gguf_value *value, uint64_t index, double *
 
 /* ---- getters ---- */
 
+/* The messages of all getters name file and key, so that callers pass them on as they are. */
 static plait_status missing(const plait_gguf *gguf, const char *key) {
     return plait_error(PLAIT_NOT_FOUND, "%s: metadata \"%s\" is missing", plait_gguf_path(gguf), key);
 }
@@ -141,6 +144,7 @@ static plait_status integer_in(const plait_gguf *gguf, const char *key, const pl
                        plait_gguf_path(gguf), key, min, max, bits);
 }
 
+/* The integer getters differ only in their range. */
 static plait_status get_integer(const plait_gguf *gguf, const char *key, int64_t min, uint64_t max,
                                 uint64_t *out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -177,6 +181,7 @@ plait_status plait_gguf_get_i64(const plait_gguf *gguf, const char *key, int64_t
     return PLAIT_OK;
 }
 
+/* An integer is not taken for a float: writers store floats as floats, and a mix-up of keys should be seen. */
 plait_status plait_gguf_get_f64(const plait_gguf *gguf, const char *key, double *out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     if (!v) return missing(gguf, key);
@@ -213,15 +218,16 @@ plait_status plait_gguf_get_array(const plait_gguf *gguf, const char *key, plait
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     if (!v) return missing(gguf, key);
     if (v->type != PLAIT_GGUF_ARRAY || (v->elem_type != elem_type && v->count > 0)) {
-        char expected[32] = "an array of ";
-        strcat(expected, plait_gguf_type_name(elem_type));
+        char expected[32];
+        snprintf(expected, sizeof expected, "an array of %s", plait_gguf_type_name(elem_type));
         return wrong_type(gguf, key, expected, v);
     }
     *out = v;
     return PLAIT_OK;
 }
 
-/* TYPE plait_gguf_get_NAME_or. */
+/* Getters with a default. A key that is there must still be right: a wrong type is a broken file, not an absent
+ * value. */
 #define GETTER_OR(name, type)                                                                                \
     plait_status plait_gguf_get_##name##_or(const plait_gguf *gguf, const char *key, type otherwise,         \
                                             type *out) {                                                     \

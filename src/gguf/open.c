@@ -1,7 +1,14 @@
 /* Opening, parts of split files, references. Not here: the format itself (parse.c, check.c).
  *
  * A split file is opened through any part: the part says how many there are, its name says where the others lie, and
- * the whole is then opened from the first one. Invariant: a plait_gguf that a caller sees is complete: all parts
+ * the whole is then opened from the first one. What the parts must agree on:
+ *
+ *   name             PREFIX-00002-of-00003.gguf: the number from 1, the count
+ *   split.no         the number from 0
+ *   split.count      the count, the same in all; absent, 0 or 1: not split
+ *   split.tensors.count   tensors of all parts together, stated by the first; may be absent
+ *
+ * Metadata is that of the first part; each part has its own alignment and its own data. Invariant: a plait_gguf that a caller sees is complete: all parts
  * there, agreeing on their number, and no tensor in two of them. */
 #include "gguf/internal.h"
 
@@ -15,12 +22,14 @@
 
 /* ---- life ---- */
 
+/* Gives back whatever of a source there is; `bytes` is borrowed from one of the others. */
 static void source_deinit(plait_gguf_source *source) {
     plait_file_close(&source->file);
     free(source->copy);
     free(source->path);
 }
 
+/* Also for half-built objects: everything is zeroed before it is filled. */
 static void gguf_destroy(plait_gguf *gguf) {
     if (!gguf) return;
     for (size_t i = 0; i < gguf->n_sources; i++) source_deinit(&gguf->sources[i]);
@@ -68,6 +77,7 @@ static plait_status add_source(plait_gguf *gguf, const char *path, plait_gguf_so
     return PLAIT_OK;
 }
 
+/* Appends a source with the bytes of a file, mapped unless the caller asked for reading. */
 static plait_status add_file(plait_gguf *gguf, const char *path) {
     plait_gguf_source *source = NULL;
     PLAIT_TRY(add_source(gguf, path, &source));
@@ -89,6 +99,7 @@ typedef struct split_facts {
     uint64_t n_tensors; /* of all parts; UINT64_MAX when not stated */
 } split_facts;
 
+/* An integer of any type; writers of parts differ in which one they choose. */
 static plait_status read_fact(const plait_gguf_meta *meta, const char *key, uint64_t otherwise,
                               uint64_t *out) {
     const plait_gguf_value *value = plait_gguf_meta_find(meta, key);
@@ -100,6 +111,7 @@ static plait_status read_fact(const plait_gguf_meta *meta, const char *key, uint
     return PLAIT_OK;
 }
 
+/* split.no counts from 0, the numbers in file names from 1: all messages use the latter. */
 static plait_status read_split_facts(const plait_gguf_meta *meta, split_facts *out) {
     split_facts facts = {0};
     PLAIT_TRY(read_fact(meta, "split.count", 0, &facts.count));
@@ -115,6 +127,7 @@ static plait_status read_split_facts(const plait_gguf_meta *meta, split_facts *o
     return PLAIT_OK;
 }
 
+/* Exactly five decimal digits, as the names of parts have. */
 static bool five_digits(const char *text, unsigned *out) {
     unsigned value = 0;
     for (int i = 0; i < 5; i++) {
@@ -221,27 +234,36 @@ static plait_status finish(plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
-/* Opens what lies at path. A part that is not the first sets *out_first (the caller frees) and stops. */
-static plait_status fill_from_file(plait_gguf *gguf, const char *path, char **out_first) {
+/* Opens what lies at path. A part that is not the first sets *out_first (the caller frees) and stops. `through` is the
+ * part by which this first one was found, or NULL. */
+static plait_status fill_from_file(plait_gguf *gguf, const char *path, const char *through,
+                                   char **out_first) {
     split_facts facts = {0};
     size_t prefix = 0;
-    PLAIT_TRY(add_file(gguf, path));
+    plait_status status = add_file(gguf, path);
+    if (status == PLAIT_NOT_FOUND && through)
+        return plait_error_context(status, "%s: the first part is missing", through);
+    PLAIT_TRY(status);
     PLAIT_TRY(plait_gguf_parse(gguf, 0, &gguf->meta));
     PLAIT_TRY(plait_error_context(read_split_facts(&gguf->meta, &facts), "%s", path));
     if (facts.count > 1 && !gguf->options.single_part) {
         PLAIT_TRY(check_part_name(path, &facts, &prefix));
-        if (facts.number > 0)
-            return plait_error_context(first_part_path(path, prefix, facts.count, out_first), "%s", path);
+        if (facts.number > 0) return first_part_path(path, prefix, facts.count, out_first);
         PLAIT_TRY(add_other_parts(gguf, path, prefix, &facts));
+    } else if (through) {
+        return plait_error(PLAIT_CORRUPT,
+                           "%s: expected part 1 of the file that %s is a part of, found a whole file", path,
+                           through);
     }
     return finish(gguf);
 }
 
-static plait_status open_path(plait_gguf **out, const char *path, const plait_gguf_options *options,
-                              char **out_first) {
+/* One try at a path. On success either *out is set, or *out_first names the path to open instead. */
+static plait_status open_path(plait_gguf **out, const char *path, const char *through,
+                              const plait_gguf_options *options, char **out_first) {
     plait_gguf *gguf = NULL;
     PLAIT_TRY(gguf_create(&gguf, options));
-    plait_status status = fill_from_file(gguf, path, out_first);
+    plait_status status = fill_from_file(gguf, path, through, out_first);
     if (status != PLAIT_OK || *out_first)
         gguf_destroy(gguf);
     else
@@ -251,14 +273,12 @@ static plait_status open_path(plait_gguf **out, const char *path, const plait_gg
 
 plait_status plait_gguf_open(plait_gguf **out_gguf, const char *path, const plait_gguf_options *options) {
     char *first = NULL, *again = NULL;
-    PLAIT_TRY(open_path(out_gguf, path, options, &first));
+    PLAIT_TRY(open_path(out_gguf, path, NULL, options, &first));
     if (!first) return PLAIT_OK;
-    plait_status status = open_path(out_gguf, first, options, &again);
-    if (status == PLAIT_OK && again)
+    plait_status status = open_path(out_gguf, first, path, options, &again);
+    if (again) /* cannot be: name and content of a part were compared */
         status =
             plait_error(PLAIT_CORRUPT, "%s: expected the first part of a split file, found another", first);
-    if (status == PLAIT_NOT_FOUND && strstr(plait_error_message(), "is missing") == NULL)
-        status = plait_error_context(status, "the first part of %s is missing", path);
     free(first);
     free(again);
     return status;
@@ -277,6 +297,7 @@ static plait_status fill_from_bytes(plait_gguf *gguf) {
     return finish(gguf);
 }
 
+/* Borrows the caller's bytes, or copies them to where tensor data is aligned. */
 static plait_status set_memory(plait_gguf_source *source, const void *bytes, size_t size_bytes) {
     source->bytes = bytes;
     source->info.size_bytes = size_bytes;
@@ -303,6 +324,7 @@ plait_status plait_gguf_open_memory(plait_gguf **out_gguf, const void *bytes, si
     return status;
 }
 
+/* Reads to the end: a short read means nothing, only a read of 0 bytes is the end. */
 static plait_status read_stream(plait_gguf_source *source, plait_gguf_read_fn read, void *user,
                                 uint64_t max_bytes) {
     enum { CHUNK = 1 << 16, HEAD = 8 };

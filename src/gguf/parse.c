@@ -3,7 +3,16 @@
  *
  * Every array is walked twice: once without allocating, which proves that its bytes are there and its contents are
  * allowed, and once to build its table. So memory is only taken for bytes that exist, and an array of fixed-size
- * elements costs one check, however long it is. Format: see plait/gguf.h. */
+ * elements costs one check, however long it is.
+ *
+ * The format, all numbers little endian (source: see plait/gguf.h):
+ *
+ *   "GGUF"  u32 version  u64 n_tensors  u64 n_entries
+ *   n_entries times   string key   u32 type   value
+ *   n_tensors times   string name  u32 rank   u64 dims[rank]  u32 element type  u64 offset
+ *   zeros up to the alignment, then data; offsets count from here and are multiples of the alignment
+ *
+ *   string: u64 length, bytes.  array: u32 element type, u64 count, elements.  bool: one byte, 0 or 1 */
 #include "gguf/internal.h"
 
 #include "base/alloc.h"
@@ -73,6 +82,8 @@ const char *plait_gguf_shown(plait_gguf_string text, char out[PLAIT_GGUF_SHOWN_B
     return out;
 }
 
+/* What every name in a file has to be: not empty, not too long, UTF-8, and free of control bytes, so that it can be
+ * printed, used as a C string (tensor names) and compared by bytes. `what` opens the message. */
 static plait_status check_text(const char *what, plait_gguf_string text, size_t max_bytes) {
     char shown[PLAIT_GGUF_SHOWN_BYTES];
     if (text.length == 0) return plait_error(PLAIT_CORRUPT, "%s is empty", what);
@@ -109,10 +120,12 @@ plait_status plait_gguf_check_alignment(uint64_t alignment) {
 
 /* ---- the cursor ---- */
 
+/* Every read goes through these: they compare with what is left, never with a sum that could wrap. */
 static uint64_t bytes_left(const plait_gguf_cursor *c) {
     return c->size_bytes - c->at;
 }
 
+/* The one message for "the file ends before this". */
 static plait_status cut(const plait_gguf_cursor *c, const char *what, uint64_t needed) {
     return plait_error(PLAIT_CORRUPT,
                        "file is cut: %s at byte %" PRIu64 " needs %" PRIu64
@@ -120,6 +133,7 @@ static plait_status cut(const plait_gguf_cursor *c, const char *what, uint64_t n
                        what, c->at, needed, c->size_bytes);
 }
 
+/* Copies n bytes out; fields of a file lie at any address, so nothing is read through a cast pointer. */
 static inline plait_status take(plait_gguf_cursor *c, void *out, size_t n, const char *what) {
     if (bytes_left(c) < n) return cut(c, what, n);
     memcpy(out, c->bytes + c->at, n);
@@ -127,6 +141,7 @@ static inline plait_status take(plait_gguf_cursor *c, void *out, size_t n, const
     return PLAIT_OK;
 }
 
+/* A length and that many bytes, which stay where they are. */
 static inline plait_status take_string(plait_gguf_cursor *c, plait_gguf_string *out, const char *what) {
     uint64_t length = 0;
     PLAIT_TRY(take(c, &length, sizeof length, what));
@@ -143,6 +158,7 @@ static inline plait_status take_string(plait_gguf_cursor *c, plait_gguf_string *
 static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_type type, uint64_t count,
                                const void **out_data) {
     size_t each = plait_gguf_type_bytes(type);
+    /* Divided, not multiplied: count times size may wrap. */
     if (count > bytes_left(c) / each)
         return plait_error(PLAIT_CORRUPT,
                            "file is cut: %" PRIu64 " values of type %s at byte %" PRIu64 ", but only %" PRIu64
@@ -154,6 +170,7 @@ static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_g
             if (data[i] > 1)
                 return plait_error(PLAIT_CORRUPT, "bool at byte %" PRIu64 " is %u, expected 0 or 1",
                                    c->at + i, data[i]);
+    /* Values lie at any address in a file; one copy here spares every reader a memcpy for each element. */
     if (arena && (uintptr_t)data % each != 0) {
         void *aligned = plait_arena_alloc(arena, (size_t)count, each);
         if (!aligned) return plait_error_memory("metadata", count * each);
@@ -165,6 +182,7 @@ static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_g
     return PLAIT_OK;
 }
 
+/* `count` strings: with an arena, a table of where each one lies, so that the n-th is found without walking. */
 static plait_status read_strings(plait_gguf_cursor *c, plait_arena *arena, uint64_t count,
                                  const plait_gguf_string **out) {
     if (count > bytes_left(c) / LEAST_STRING_BYTES)
@@ -186,6 +204,7 @@ static plait_status read_array(plait_gguf_cursor *c, plait_arena *arena, int dep
     uint32_t elem_type = 0;
     uint64_t count = 0;
     plait_gguf_value value = {.type = PLAIT_GGUF_ARRAY};
+    /* Depth costs stack here and in whoever walks the value later. */
     if (depth > PLAIT_GGUF_MAX_DEPTH)
         return plait_error(PLAIT_CORRUPT, "arrays inside arrays at byte %" PRIu64 " are more than %d deep",
                            c->at, PLAIT_GGUF_MAX_DEPTH);
@@ -217,6 +236,7 @@ static plait_status read_array(plait_gguf_cursor *c, plait_arena *arena, int dep
     return PLAIT_OK;
 }
 
+/* One value after its type number. A scalar is stored as an array of one, so readers know a single layout. */
 static plait_status read_value(plait_gguf_cursor *c, plait_arena *arena, uint32_t type,
                                plait_gguf_value *out) {
     if (type == PLAIT_GGUF_ARRAY) return read_array(c, arena, 1, out);
@@ -245,6 +265,7 @@ const plait_gguf_value *plait_gguf_meta_find(const plait_gguf_meta *meta, const 
     return plait_map_get(&meta->keys, key, strlen(key), &index) ? &meta->entries[index].value : NULL;
 }
 
+/* One entry: key, type, value. The value is checked from a copy of the cursor first and built from the other. */
 static plait_status read_entry(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_meta *meta) {
     plait_gguf_entry entry = {0};
     char shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -267,6 +288,7 @@ static plait_status read_entry(plait_gguf_cursor *c, plait_arena *arena, plait_g
     return PLAIT_OK;
 }
 
+/* All entries. The stated count only bounds the loop; the table grows with what is really there. */
 static plait_status read_metadata(plait_gguf_cursor *c, plait_arena *arena, uint64_t count,
                                   plait_gguf_meta *meta) {
     if (count > PLAIT_GGUF_MAX_KEYS)
@@ -285,6 +307,8 @@ static plait_status read_metadata(plait_gguf_cursor *c, plait_arena *arena, uint
     return PLAIT_OK;
 }
 
+/* general.alignment, or the format's default. The type must be u32, as the format says: a reader that takes any
+ * integer and one that takes u32 only would place the data differently. */
 static plait_status read_alignment(const plait_gguf_meta *meta, uint32_t *out) {
     const plait_gguf_value *value = plait_gguf_meta_find(meta, "general.alignment");
     *out = PLAIT_GGUF_DEFAULT_ALIGNMENT;
@@ -302,6 +326,8 @@ static plait_status read_alignment(const plait_gguf_meta *meta, uint32_t *out) {
 
 plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
     int64_t n = 1;
+    /* The product of the dims must fit before anything is derived from it: a product that wraps would pass for a
+     * small tensor, and its rows would be read far outside the file. */
     for (int i = 0; i < t->rank; i++) {
         if (t->dims[i] < 1)
             return plait_error(PLAIT_CORRUPT, "dim %d is %" PRId64 ", expected at least 1", i, t->dims[i]);
@@ -315,6 +341,7 @@ plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
     t->size_bytes = 0;
     if (!t->type_known) return PLAIT_OK;
     int64_t block = plait_dtype_block_elems(t->dtype), bytes = plait_dtype_row_bytes(t->dtype, n);
+    /* Blocks never cross rows, so a whole number of blocks in all is not enough. */
     if (t->dims[0] % block != 0)
         return plait_error(PLAIT_CORRUPT,
                            "rows of %" PRId64 " elements are no whole blocks of %s (%" PRId64 " elements)",
@@ -344,6 +371,7 @@ static plait_status read_tensor_shape(plait_gguf_cursor *c, bool only_look, plai
     return plait_gguf_measure_tensor(t);
 }
 
+/* One tensor of the list, appended to gguf. The name is copied, for the file's own has no NUL behind it. */
 static plait_status read_tensor(plait_gguf *gguf, size_t part, plait_gguf_cursor *c) {
     plait_gguf_tensor tensor = {.part = (uint32_t)part};
     plait_gguf_string name;
@@ -365,6 +393,7 @@ static plait_status read_tensor(plait_gguf *gguf, size_t part, plait_gguf_cursor
     return PLAIT_OK;
 }
 
+/* The list of tensors of one part; names are unique over all parts. */
 static plait_status read_tensors(plait_gguf *gguf, size_t part, plait_gguf_cursor *c, uint64_t count) {
     if (count > PLAIT_GGUF_MAX_TENSORS)
         return plait_error(PLAIT_LIMIT, "%" PRIu64 " tensors stated, at most %u are read", count,
@@ -414,6 +443,7 @@ plait_status plait_gguf_check_magic(const unsigned char *bytes, uint64_t n) {
     if (n < 8) return plait_error(PLAIT_CORRUPT, "file is cut: %" PRIu64 " bytes, a GGUF header has 24", n);
     memcpy(&version, bytes + 4, sizeof version);
     if (version >= OLDEST_VERSION && version <= NEWEST_VERSION) return PLAIT_OK;
+    /* A version is a small number; one that is small only when its bytes are swapped was written in the other order. */
     uint32_t swapped = __builtin_bswap32(version);
     if (swapped > 0 && swapped <= UINT16_MAX && version > UINT16_MAX)
         return plait_error(PLAIT_UNSUPPORTED,
@@ -423,6 +453,7 @@ plait_status plait_gguf_check_magic(const unsigned char *bytes, uint64_t n) {
                        version < OLDEST_VERSION ? "old" : "new", OLDEST_VERSION, NEWEST_VERSION);
 }
 
+/* The four pieces of a header in file order. Counts come before everything they count. */
 static plait_status parse_header(plait_gguf *gguf, size_t part, plait_gguf_meta *meta) {
     plait_gguf_source *source = &gguf->sources[part];
     plait_gguf_cursor c = {.bytes = source->bytes, .size_bytes = source->info.size_bytes, .at = 8};

@@ -1,4 +1,10 @@
-/* Values, metadata and tensor tables as text and JSON. Not here: what they mean (describe.c). Invariant: nothing a file
+/* Values, metadata and tensor tables as text and JSON:
+ *
+ *   general.name = string "A name"
+ *   tokenizer.ggml.scores = f32[32000] [0, 0, -1.5, ...]
+ *   {"key":"general.name","type":"string","value":"A name"}
+ *
+ * Not here: what they mean (describe.c). Invariant: nothing a file
  * holds reaches a terminal as a control sequence, and the length of the output is bounded by the limits, not the file's
  * arrays. */
 #include "gguf/describe.h"
@@ -14,6 +20,7 @@
 
 enum { DEFAULT_ELEMS = 8, DEFAULT_TEXT_BYTES = 100 };
 
+/* Without limits from the caller, a line stays about as wide as a terminal. */
 static size_t max_elems(const plait_gguf_print_limits *limits) {
     return limits && limits->max_elems ? limits->max_elems : DEFAULT_ELEMS;
 }
@@ -30,6 +37,7 @@ static bool is_harmless(uint32_t c) {
            !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2060 && c <= 0x206F) && c != 0xFEFF;
 }
 
+/* One character, escaped if need be; returns its bytes in the text. What is no UTF-8 is shown byte by byte. */
 static size_t append_plain_char(plait_gguf_string text, size_t i, plait_strbuf *out) {
     uint32_t code;
     size_t n = plait_utf8_decode(text.bytes + i, text.length - i, &code);
@@ -51,6 +59,7 @@ void plait_gguf_plain_text(plait_gguf_string text, size_t max_bytes, plait_strbu
     if (i < text.length) plait_strbuf_append(out, "...");
 }
 
+/* Quoted, and when cut with the true length behind it. */
 static void quoted_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *out) {
     plait_strbuf_append_char(out, '"');
     plait_gguf_plain_text(text, max_bytes, out);
@@ -68,6 +77,7 @@ static void json_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *ou
     plait_strbuf_json_string_n(out, text.bytes, n);
 }
 
+/* Nine digits always suffice for a float32; printing the float64 it widens to would show digits that nobody wrote. */
 void plait_gguf_format_f32(float value, char *out) {
     for (int digits = 1; digits <= 9; digits++) {
         snprintf(out, 32, "%.*g", digits, (double)value);
@@ -75,6 +85,7 @@ void plait_gguf_format_f32(float value, char *out) {
     }
 }
 
+/* Any fixed-size element. JSON has no word for NaN and infinities. */
 static void append_number(const plait_gguf_value *v, uint64_t i, bool json, plait_strbuf *out) {
     char text[32] = "";
     double real = 0;
@@ -101,6 +112,7 @@ static void append_number(const plait_gguf_value *v, uint64_t i, bool json, plai
 
 /* ---- values ---- */
 
+/* One element of a value, or the scalar itself. */
 static void elem_text(const plait_gguf_value *v, uint64_t i, const plait_gguf_print_limits *limits,
                       plait_strbuf *out) {
     if (v->elem_type == PLAIT_GGUF_STRING)
@@ -126,6 +138,7 @@ void plait_gguf_value_text(const plait_gguf_value *v, const plait_gguf_print_lim
     plait_strbuf_append(out, v->count > most ? ", ...]" : "]");
 }
 
+/* The value as JSON; a scalar has one element and no brackets. *cut is only ever set, for arrays hold arrays. */
 static void value_json(const plait_gguf_value *v, const plait_gguf_print_limits *limits, plait_strbuf *out,
                        bool *cut) {
     size_t most = max_elems(limits);
@@ -188,6 +201,7 @@ void plait_gguf_metadata_json(const plait_gguf *gguf, const plait_gguf_print_lim
 
 /* ---- tensors ---- */
 
+/* "[64, 112]", "[]" for a scalar. Room for four dims of 19 digits. */
 static void dims_text(const plait_gguf_tensor *t, char out[96]) {
     size_t used = (size_t)snprintf(out, 96, "[");
     for (int i = 0; i < t->rank; i++)
@@ -195,6 +209,7 @@ static void dims_text(const plait_gguf_tensor *t, char out[96]) {
     snprintf(out + used, 96 - used, "]");
 }
 
+/* The type's name, or its number where no name is known. */
 static void type_text(const plait_gguf_tensor *t, char out[24]) {
     if (t->type_known)
         snprintf(out, 24, "%s", plait_dtype_name(t->dtype));
@@ -202,6 +217,7 @@ static void type_text(const plait_gguf_tensor *t, char out[24]) {
         snprintf(out, 24, "type %u", t->type_number);
 }
 
+/* Columns are as wide as their longest entry; a few names longer than 60 bytes push their own line only. */
 void plait_gguf_tensors_text(const plait_gguf *gguf, plait_strbuf *out) {
     char dims[96], type[24];
     int width = 4, dims_width = 4;

@@ -1,5 +1,7 @@
 /* The writer. Entries are laid out as bytes when they are added; tensors are remembered and their data is fetched
- * while writing, one piece at a time. Not here: splitting into parts.
+ * while writing, one piece at a time, so that a model larger than memory can be written. Offsets are assigned while
+ * writing, in the order of the tensors, for the alignment may be set at any time before. Every tensor, the last one too,
+ * is padded to the alignment, as other writers do. Not here: splitting into parts.
  *
  * Invariant: whatever a writer accepted, the reader opens: both share the rules in parse.c. A failed call leaves the
  * writer as it was. */
@@ -69,6 +71,7 @@ static plait_status as_argument(plait_status status) {
 
 /* ---- entries ---- */
 
+/* Failures of the buffer are sticky and asked for once, at the end of an entry. */
 static void put(plait_strbuf *s, const void *bytes, size_t n) {
     plait_strbuf_append_n(s, bytes, n);
 }
@@ -86,6 +89,7 @@ static void put_string(plait_strbuf *s, plait_gguf_string text) {
     put(s, text.bytes, text.length);
 }
 
+/* A bool is one byte, and the reader takes 0 and 1 only. */
 static plait_status check_bools(const plait_gguf_value *value) {
     const uint8_t *bools = value->data;
     for (uint64_t i = 0; i < value->count; i++)
@@ -117,6 +121,7 @@ static plait_status put_elems(plait_strbuf *s, const plait_gguf_value *value, in
     return PLAIT_OK;
 }
 
+/* Element type, count, elements; the depth is bounded as in the reader. */
 static plait_status put_array(plait_strbuf *s, const plait_gguf_value *value, int depth) {
     if (value->type != PLAIT_GGUF_ARRAY || depth > PLAIT_GGUF_MAX_DEPTH)
         return plait_error(PLAIT_INVALID_ARGUMENT,
@@ -127,6 +132,7 @@ static plait_status put_array(plait_strbuf *s, const plait_gguf_value *value, in
     return put_elems(s, value, depth);
 }
 
+/* Type number and value. A scalar is an array of one, see plait_gguf_value. */
 static plait_status put_value(plait_strbuf *s, const plait_gguf_value *value) {
     put_u32(s, (uint32_t)value->type);
     if (value->type == PLAIT_GGUF_ARRAY) return put_array(s, value, 1);
@@ -173,6 +179,7 @@ plait_status plait_gguf_writer_add(plait_gguf_writer *w, plait_gguf_string key,
         return plait_error(PLAIT_LIMIT, "GGUF writer: more than %u metadata entries", PLAIT_GGUF_MAX_KEYS);
     PLAIT_TRY(as_argument(plait_gguf_check_key(key)));
     PLAIT_TRY(alignment_of(key, value, &alignment));
+    /* Written first and taken back on failure: one pass, and the limits of the buffer are those of the entry. */
     put_string(s, key);
     plait_status status = put_value(s, value);
     if (status == PLAIT_OK) status = plait_strbuf_status(s);
@@ -188,6 +195,8 @@ plait_status plait_gguf_writer_add(plait_gguf_writer *w, plait_gguf_string key,
     w->n_entries++;
     return PLAIT_OK;
 }
+
+/* ---- conveniences over plait_gguf_writer_add ---- */
 
 static plait_gguf_string string_of(const char *text) {
     return (plait_gguf_string){text, strlen(text)};
@@ -271,6 +280,7 @@ plait_status plait_gguf_writer_add_tensor(plait_gguf_writer *w, const plait_gguf
     for (int i = 0; i < PLAIT_MAX_RANK; i++) t->dims[i] = i < t->rank ? source->dims[i] : 1;
     plait_status status = plait_gguf_measure_tensor(t);
     if (status != PLAIT_OK) return as_argument(plait_error_context(status, "tensor \"%s\"", source->name));
+    /* Room first, then the name, then the tensor: the last step cannot fail, so a failed call leaves no trace. */
     PLAIT_TRY(plait_grow(&w->tensors, &w->capacity, w->n_tensors + 1, sizeof *w->tensors,
                          PLAIT_GGUF_MAX_TENSORS, "GGUF writer: tensors"));
     PLAIT_TRY(add_name(w, &w->names, "tensor", name, (uint32_t)w->n_tensors, &t->name));
@@ -306,6 +316,7 @@ static plait_status put_tensors(const plait_gguf_writer *w, plait_strbuf *s, uin
     return plait_strbuf_status(s);
 }
 
+/* Bytes of the header before padding, and of the whole file; `list` receives the list of tensors. */
 static plait_status measure(const plait_gguf_writer *w, plait_strbuf *list, uint64_t *out_header,
                             uint64_t *out_total) {
     uint64_t data = 0, padded = 0, header = HEAD_BYTES + (uint64_t)w->entries.length;
@@ -335,6 +346,7 @@ typedef struct sink {
     unsigned char *buffer; /* FILL_BYTES, for fill functions */
 } sink;
 
+/* Zeros from `at` to the next multiple of the alignment. */
 static plait_status write_padding(const sink *out, uint64_t at, uint64_t alignment) {
     static const unsigned char zeros[4096];
     uint64_t n = (alignment - at % alignment) % alignment;
@@ -342,6 +354,7 @@ static plait_status write_padding(const sink *out, uint64_t at, uint64_t alignme
     return n ? out->write(out->user, zeros, (size_t)n) : PLAIT_OK;
 }
 
+/* The bytes of one tensor, in one piece when they are at hand, else in pieces from its function. */
 static plait_status write_data(const sink *out, const writer_tensor *t) {
     uint64_t size = t->info.size_bytes;
     if (t->info.bytes && size <= SIZE_MAX) return out->write(out->user, t->info.bytes, (size_t)size);
@@ -354,6 +367,7 @@ static plait_status write_data(const sink *out, const writer_tensor *t) {
     return PLAIT_OK;
 }
 
+/* Everything before the data. */
 static plait_status write_header(const plait_gguf_writer *w, const sink *out, const plait_strbuf *list,
                                  uint64_t header) {
     unsigned char head[HEAD_BYTES] = "GGUF";
@@ -388,6 +402,7 @@ plait_status plait_gguf_writer_write_to(const plait_gguf_writer *w, plait_gguf_s
     return status;
 }
 
+/* The sink for files. */
 static plait_status to_file(void *user, const void *bytes, size_t size_bytes) {
     return plait_file_writer_write(user, bytes, size_bytes);
 }

@@ -16,7 +16,7 @@
 static void refused(image *m, plait_status expected, const char *fragment, const char *fragment2) {
     plait_gguf *gguf = NULL;
     unsigned char *exact = malloc(m->length ? m->length : 1);
-    memcpy(exact, m->bytes, m->length);
+    if (m->length) memcpy(exact, m->bytes, m->length);
     plait_status status = plait_gguf_open_memory(&gguf, exact, m->length, NULL);
     if (status != expected)
         fail_msg("expected %s (%s), found %s: %s", plait_status_name(expected), fragment,

@@ -335,6 +335,7 @@ static void paths(void **state) {
     }
     assert_int_equal(plait_gguf_open(&g, path, NULL), PLAIT_OK); /* a pipe is read into memory */
     assert_false(plait_gguf_part_at(g, 0)->mapped);
+    assert_int_equal(plait_gguf_part_at(g, 0)->inode, 0); /* nothing else is the same file */
     assert_int_equal(plait_gguf_tensor_count(g), 2);
     plait_gguf_release(g);
     unlink(path);
