@@ -16,9 +16,9 @@ void plait_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t
 /* A number in [0, 1) with 53 random bits: the one that belongs to (seed, index, lane). */
 double plait_philox_uniform(uint64_t seed, uint64_t index, uint32_t lane);
 
-/* e^x. At most 1.5 ulp off; 0 below -708, infinity above 709; NaN stays NaN. */
+/* e^x. At most 1 ulp off; 0 below -708, infinity above 709; NaN stays NaN. */
 double plait_sampler_exp(double x);
-/* ln x. At most 1.5 ulp off; minus infinity at 0, NaN below 0. */
+/* ln x. At most 1 ulp off; minus infinity at 0, NaN below 0. */
 double plait_sampler_log(double x);
 /* base^exponent for base >= 0; 0^0 is 1. exp(exponent * log(base)): relative error about |exponent * log
  * base| * 2^-52. */
