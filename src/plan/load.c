@@ -13,46 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static plait_status add_buffer(plait_residence_device *row, plait_buffer *buffer, uint32_t *out_slot) {
-    plait_status status = plait_grow(&row->weights, &row->weight_capacity, row->n_weights + 1, sizeof buffer,
-                                     1 << 20, "weight buffers");
-    if (status != PLAIT_OK) {
-        buffer->device->vtable->buffer_destroy(buffer);
-        return status;
-    }
-    row->weights[row->n_weights] = buffer;
-    *out_slot = PLAIT_SLOT_WEIGHTS + (uint32_t)row->n_weights++;
-    return PLAIT_OK;
-}
-
 /* ---- memory of their own ---- */
 
-/* One buffer for all weights of a device that `own` selects; several when a buffer may not be that large. */
-static plait_status allocate_device(plait_residence *residence, int d, const bool *own) {
-    plait_context_entry *device = &residence->context->devices[d];
-    plait_residence_device *row = &residence->devices[d];
-    for (size_t begin = 0, end; begin < residence->n_entries; begin = end) {
-        uint64_t size = 0, n = 0;
-        for (end = begin; end < residence->n_entries; end++) {
-            plait_resident *entry = &residence->entries[end];
-            uint64_t offset, grown;
-            if (entry->device != d || !own[end]) continue;
-            if (!plait_align_u64(size, entry->alignment, &offset) ||
-                !plait_add_u64(offset, entry->size_bytes, &grown))
-                return plait_error(PLAIT_OUT_OF_RANGE, "weights: sizes overflow at \"%s\"", entry->name);
-            if (n > 0 && grown > device->info.max_buffer_bytes) break;
-            entry->offset = offset;
-            entry->slot = PLAIT_SLOT_WEIGHTS + (uint32_t)row->n_weights;
-            size = grown;
-            n++;
+/* A buffer for every weight slot that has none yet. */
+static plait_status allocate_slots(plait_residence *residence) {
+    for (int d = 0; d < residence->context->n_devices; d++) {
+        plait_device *device = residence->context->devices[d].device;
+        plait_residence_device *row = &residence->devices[d];
+        for (size_t i = 0; i < row->n_weights; i++) {
+            if (row->weights[i]) continue;
+            plait_status status = device->vtable->buffer_create(device, row->weight_bytes[i],
+                                                                PLAIT_BUFFER_WEIGHTS, &row->weights[i]);
+            PLAIT_TRY(plait_error_context(status, "weights on %s", device->name));
         }
-        if (n == 0) break;
-        plait_buffer *buffer;
-        uint32_t slot;
-        PLAIT_TRY(plait_error_context(
-            device->device->vtable->buffer_create(device->device, size, PLAIT_BUFFER_WEIGHTS, &buffer),
-            "weights on %s", device->device->name));
-        PLAIT_TRY(add_buffer(row, buffer, &slot));
     }
     return PLAIT_OK;
 }
@@ -77,20 +50,16 @@ static plait_status check_weight(const plait_resident *entry, const plait_operan
         (long long)found->dims[2], (long long)found->dims[3]);
 }
 
-/* Uses the weight where it is: an import of just its bytes. False in *out_done when the device cannot. */
+/* Uses the weight where it is: an import of just its bytes. Leaves the slot empty when the device cannot. */
 static plait_status import_weight(plait_residence *residence, plait_resident *entry,
-                                  const plait_operand *found, bool *out_done) {
+                                  const plait_operand *found) {
     plait_device *device = residence->context->devices[entry->device].device;
-    plait_buffer *buffer;
-    *out_done = false;
+    plait_buffer **slot = &residence->devices[entry->device].weights[entry->slot - PLAIT_SLOT_WEIGHTS];
     plait_status status =
-        device->vtable->buffer_import(device, found->data, entry->size_bytes, PLAIT_BUFFER_WEIGHTS, &buffer);
+        device->vtable->buffer_import(device, found->data, entry->size_bytes, PLAIT_BUFFER_WEIGHTS, slot);
     if (status == PLAIT_UNSUPPORTED) return PLAIT_OK;
     PLAIT_TRY(status);
-    PLAIT_TRY(add_buffer(&residence->devices[entry->device], buffer, &entry->slot));
-    entry->offset = 0;
     entry->mapped = true;
-    *out_done = true;
     return PLAIT_OK;
 }
 
@@ -104,31 +73,34 @@ static plait_status fill_weight(plait_residence *residence, plait_resident *entr
     return device->device->vtable->pack(device->device, found, entry->encoding, 0, n_rows, region);
 }
 
-/* First pass: which weights need memory of their own. */
-static plait_status import_all(plait_residence *residence, const plait_weight_source *source, bool *own) {
+/* First pass: every weight is looked up and checked, and used in place where that is possible. */
+static plait_status import_all(plait_residence *residence, const plait_weight_source *source) {
     for (size_t i = 0; i < residence->n_entries; i++) {
         plait_resident *entry = &residence->entries[i];
         plait_operand found;
-        bool lasting = false, imported = false;
+        bool lasting = false;
         if (entry->kind != PLAIT_STORAGE_WEIGHT) continue;
         PLAIT_TRY(source->find(source->user, entry->name, &found, &lasting));
         PLAIT_TRY(check_weight(entry, &found));
         if (lasting && entry->encoding == PLAIT_ENCODING_FILE)
-            PLAIT_TRY(
-                plait_error_context(import_weight(residence, entry, &found, &imported), "%s", entry->name));
-        own[i] = !imported;
+            PLAIT_TRY(plait_error_context(import_weight(residence, entry, &found), "%s", entry->name));
     }
     return PLAIT_OK;
 }
 
-static plait_status fill_all(plait_residence *residence, const plait_weight_source *source, const bool *own) {
+static bool needs_fill(const plait_resident *entry) {
+    return entry->kind == PLAIT_STORAGE_WEIGHT && !entry->mapped;
+}
+
+static plait_status fill_all(plait_residence *residence, const plait_weight_source *source) {
     uint64_t done = 0, total = 0;
-    for (size_t i = 0; i < residence->n_entries; i++) total += own[i] ? residence->entries[i].size_bytes : 0;
+    for (size_t i = 0; i < residence->n_entries; i++)
+        total += needs_fill(&residence->entries[i]) ? residence->entries[i].size_bytes : 0;
     for (size_t i = 0; i < residence->n_entries; i++) {
         plait_resident *entry = &residence->entries[i];
         plait_operand found;
         bool lasting;
-        if (!own[i]) continue;
+        if (!needs_fill(entry)) continue;
         if (!plait_log_progress(&residence->context->logger, "loading", done, total))
             return plait_error(PLAIT_CANCELLED, "loading was cancelled at \"%s\"", entry->name);
         PLAIT_TRY(source->find(source->user, entry->name, &found, &lasting));
@@ -153,35 +125,20 @@ static void count_bytes(plait_residence *residence) {
 
 plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source) {
     if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
-    bool *own = plait_alloc_array(residence->n_entries, sizeof *own);
-    if (!own) return plait_error_memory("loading", residence->n_entries);
-    plait_status status = import_all(residence, source, own);
-    for (int d = 0; status == PLAIT_OK && d < residence->context->n_devices; d++)
-        status = allocate_device(residence, d, own);
-    if (status == PLAIT_OK) status = fill_all(residence, source, own);
-    free(own);
-    if (status == PLAIT_OK) {
-        residence->loaded = true;
-        count_bytes(residence);
-    }
-    return status;
+    PLAIT_TRY(import_all(residence, source));
+    PLAIT_TRY(allocate_slots(residence));
+    PLAIT_TRY(fill_all(residence, source));
+    residence->loaded = true;
+    count_bytes(residence);
+    return PLAIT_OK;
 }
 
 plait_status plait_residence_load_zeros(plait_residence *residence) {
     if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
-    bool *own = plait_alloc_array(residence->n_entries, sizeof *own);
-    if (!own) return plait_error_memory("loading", residence->n_entries);
-    for (size_t i = 0; i < residence->n_entries; i++)
-        own[i] = residence->entries[i].kind == PLAIT_STORAGE_WEIGHT;
-    plait_status status = PLAIT_OK;
-    for (int d = 0; status == PLAIT_OK && d < residence->context->n_devices; d++)
-        status = allocate_device(residence, d, own);
-    free(own);
-    if (status == PLAIT_OK) {
-        residence->loaded = true;
-        count_bytes(residence);
-    }
-    return status;
+    PLAIT_TRY(allocate_slots(residence));
+    residence->loaded = true;
+    count_bytes(residence);
+    return PLAIT_OK;
 }
 
 plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,

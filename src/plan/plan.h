@@ -52,14 +52,15 @@ typedef struct plait_resident {
     plait_encoding encoding;
     char encoding_name[32];
     uint64_t size_bytes, alignment; /* in that encoding */
-    uint32_t slot;                  /* for weights set by load; for state PLAIT_SLOT_STATE */
+    uint32_t slot;                  /* packed weights share slots, one in file form has its own */
     uint64_t offset;
     bool mapped; /* a weight used where the source has it */
 } plait_resident;
 
 typedef struct plait_residence_device {
-    plait_buffer **weights; /* Owned buffers: slot PLAIT_SLOT_WEIGHTS + i. */
-    size_t n_weights, weight_capacity;
+    plait_buffer **weights; /* [n_weights] owned buffers of slot PLAIT_SLOT_WEIGHTS + i; NULL until loaded */
+    uint64_t *weight_bytes; /* [n_weights] their sizes, known from the start */
+    size_t n_weights;
     uint64_t private_bytes, mapped_bytes, state_bytes;
 } plait_residence_device;
 

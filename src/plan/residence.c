@@ -223,20 +223,46 @@ static plait_status copy_pins(plait_residence *residence, const plait_residence_
     return PLAIT_OK;
 }
 
-/* Offsets of state, and the sums that the fit and `plait plan` show. Weights are counted as private until load
- * finds that they can be used in place. */
-static plait_status add_up(plait_residence *residence) {
-    for (size_t i = 0; i < residence->n_entries; i++) {
-        plait_resident *entry = &residence->entries[i];
-        plait_residence_device *device = &residence->devices[entry->device];
-        uint64_t *sum = entry->kind == PLAIT_STORAGE_STATE       ? &device->state_bytes
-                        : entry->encoding == PLAIT_ENCODING_FILE ? &device->mapped_bytes
-                                                                 : &device->private_bytes;
-        uint64_t offset;
-        if (!plait_align_u64(*sum, entry->alignment, &offset) ||
-            !plait_add_u64(offset, entry->size_bytes, sum))
-            return plait_error(PLAIT_OUT_OF_RANGE, "residence: \"%s\": sizes overflow", entry->name);
-        if (entry->kind == PLAIT_STORAGE_STATE) entry->offset = offset;
+/* ---- slots and offsets ---- */
+
+/* Puts an entry at the end of `*sum` bytes. */
+static plait_status append(plait_resident *entry, uint64_t *sum) {
+    uint64_t offset;
+    if (!plait_align_u64(*sum, entry->alignment, &offset) || !plait_add_u64(offset, entry->size_bytes, sum))
+        return plait_error(PLAIT_OUT_OF_RANGE, "residence: \"%s\": sizes overflow", entry->name);
+    entry->offset = offset;
+    return PLAIT_OK;
+}
+
+/* A packed weight goes behind the others of its device while the buffer may grow; a weight in file form gets a slot
+ * of its own, so that it can be used where the source has it. */
+static plait_status assign_weight(plait_residence *residence, plait_resident *entry, uint32_t *packed_slot) {
+    plait_residence_device *device = &residence->devices[entry->device];
+    bool packed = entry->encoding != PLAIT_ENCODING_FILE;
+    uint64_t most = residence->context->devices[entry->device].info.max_buffer_bytes;
+    bool fits = packed && *packed_slot != PLAIT_NO_SLOT && device->weight_bytes[*packed_slot] < most &&
+                entry->size_bytes <= most - device->weight_bytes[*packed_slot];
+    uint32_t slot = fits ? *packed_slot : (uint32_t)device->n_weights++;
+    if (packed) *packed_slot = slot;
+    entry->slot = PLAIT_SLOT_WEIGHTS + slot;
+    *(packed ? &device->private_bytes : &device->mapped_bytes) += entry->size_bytes;
+    return append(entry, &device->weight_bytes[slot]);
+}
+
+static plait_status assign_slots(plait_residence *residence) {
+    for (int d = 0; d < residence->context->n_devices; d++) {
+        plait_residence_device *device = &residence->devices[d];
+        uint32_t packed_slot = PLAIT_NO_SLOT;
+        device->weight_bytes = plait_alloc_array(residence->n_entries, sizeof *device->weight_bytes);
+        device->weights = plait_alloc_array(residence->n_entries, sizeof *device->weights);
+        if (!device->weight_bytes || !device->weights)
+            return plait_error_memory("residence", residence->n_entries);
+        for (size_t i = 0; i < residence->n_entries; i++) {
+            plait_resident *entry = &residence->entries[i];
+            if (entry->device != d) continue;
+            PLAIT_TRY(entry->kind == PLAIT_STORAGE_STATE ? append(entry, &device->state_bytes)
+                                                         : assign_weight(residence, entry, &packed_slot));
+        }
     }
     return PLAIT_OK;
 }
@@ -248,7 +274,7 @@ static plait_status decide(plait_residence *residence, const plait_graph *const 
     for (size_t i = 0; i < residence->n_entries; i++)
         if (residence->entries[i].kind == PLAIT_STORAGE_WEIGHT)
             PLAIT_TRY(choose_encoding(residence, graphs, n_graphs, &residence->entries[i]));
-    return add_up(residence);
+    return assign_slots(residence);
 }
 
 plait_status plait_residence_create(plait_residence **out, plait_context *context,
@@ -295,8 +321,10 @@ void plait_residence_release(plait_residence *residence) {
     for (int d = 0; residence->devices && d < residence->context->n_devices; d++) {
         plait_residence_device *row = &residence->devices[d];
         for (size_t i = 0; i < row->n_weights; i++)
-            row->weights[i]->device->vtable->buffer_destroy(row->weights[i]);
+            if (row->weights && row->weights[i])
+                row->weights[i]->device->vtable->buffer_destroy(row->weights[i]);
         free(row->weights);
+        free(row->weight_bytes);
     }
     free(residence->devices);
     free(residence->entries);

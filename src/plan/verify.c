@@ -49,7 +49,7 @@ static plait_status slot_bytes(const plait_plan *plan, int device, uint32_t slot
     if (slot - PLAIT_SLOT_WEIGHTS >= row->n_weights)
         return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot,
                            plan->context->devices[device].device->name);
-    *out = row->weights[slot - PLAIT_SLOT_WEIGHTS]->size_bytes;
+    *out = row->weight_bytes[slot - PLAIT_SLOT_WEIGHTS];
     return PLAIT_OK;
 }
 

@@ -1,0 +1,85 @@
+/* What architecture builders call: weights by name with their expected shape, linear maps, attention over the cache.
+ * Invariant: the first missing or misshapen tensor is remembered with name, expected and actual shape; nothing is
+ * read from a tensor's bytes. */
+#include "base/status.h"
+#include "model/arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void weight_name(char *out, size_t size, int64_t layer, const char *name) {
+    if (layer < 0)
+        snprintf(out, size, "%s", name);
+    else
+        snprintf(out, size, "blk.%lld.%s", (long long)layer, name);
+}
+
+static plait_tensor fail(plait_builder *b, plait_status status) {
+    if (b->status == PLAIT_OK) {
+        b->status = status;
+        plait_error_copy(b->error, sizeof b->error);
+    }
+    return PLAIT_NO_TENSOR;
+}
+
+plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char *name, int64_t d0,
+                                    int64_t d1) {
+    char full[PLAIT_MAX_NAME];
+    plait_tensor known;
+    weight_name(full, sizeof full, layer, name);
+    const plait_gguf_tensor *tensor = plait_gguf_find_tensor(b->gguf, full);
+    if (!tensor) return PLAIT_NO_TENSOR;
+    const int64_t expected[PLAIT_MAX_RANK] = {d0, d1, 1, 1};
+    if (memcmp(tensor->dims, expected, sizeof expected) != 0)
+        return fail(b,
+                    plait_error(PLAIT_CORRUPT,
+                                "%s: tensor %s: expected shape [%lld, %lld], found [%lld, %lld, %lld, %lld]",
+                                plait_gguf_path(b->gguf), full, (long long)d0, (long long)d1,
+                                (long long)tensor->dims[0], (long long)tensor->dims[1],
+                                (long long)tensor->dims[2], (long long)tensor->dims[3]));
+    if (plait_graph_find(b->graph, full, &known) == PLAIT_OK) return known;
+    return plait_weight(b->graph, full, tensor->dtype, d1 == 1 ? PLAIT_SHAPE(d0) : PLAIT_SHAPE(d0, d1));
+}
+
+plait_tensor plait_builder_weight(plait_builder *b, int64_t layer, const char *name, int64_t d0, int64_t d1) {
+    char full[PLAIT_MAX_NAME];
+    weight_name(full, sizeof full, layer, name);
+    if (!plait_gguf_find_tensor(b->gguf, full))
+        return fail(b, plait_error(PLAIT_NOT_FOUND, "%s: tensor %s of shape [%lld, %lld] is missing",
+                                   plait_gguf_path(b->gguf), full, (long long)d0, (long long)d1));
+    return plait_builder_optional(b, layer, name, d0, d1);
+}
+
+plait_tensor plait_builder_linear(plait_builder *b, int64_t layer, const char *name, plait_tensor x,
+                                  int64_t n_in, int64_t n_out) {
+    char full[PLAIT_MAX_NAME];
+    snprintf(full, sizeof full, "%s.weight", name);
+    plait_tensor y = plait_matmul(b->graph, plait_builder_weight(b, layer, full, n_in, n_out), x);
+    y = plait_named(b->graph, name, y);
+    snprintf(full, sizeof full, "%s.bias", name);
+    plait_tensor bias = plait_builder_optional(b, layer, full, n_out, 1);
+    return bias.id ? plait_add(b->graph, y, bias) : y;
+}
+
+static plait_tensor write_cache(plait_builder *b, int64_t layer, const char *which, plait_dtype type,
+                                plait_tensor rows, int64_t dim, const plait_cache_group *group) {
+    char name[PLAIT_MAX_NAME];
+    snprintf(name, sizeof name, "cache.%lld.%s", (long long)layer, which);
+    plait_tensor cache = plait_state(b->graph, name, type,
+                                     PLAIT_SHAPE(dim, b->page_len, b->hp->n_kv_heads[layer], group->n_pages));
+    return plait_kv_write(b->graph, cache, rows, group->slots);
+}
+
+plait_tensor plait_builder_attend(plait_builder *b, int64_t layer, plait_tensor q, plait_tensor k,
+                                  plait_tensor v, const plait_attention_options *options) {
+    int g = 0;
+    while (g + 1 < b->n_groups && b->groups[g].window != options->window) g++;
+    const plait_cache_group *group = &b->groups[g];
+    plait_attention_inputs inputs = {.q = q,
+                                     .k = write_cache(b, layer, "k", b->k_type, k, b->hp->k_dim, group),
+                                     .v = write_cache(b, layer, "v", b->v_type, v, b->hp->v_dim, group),
+                                     .positions = b->positions,
+                                     .sequences = b->sequence_of,
+                                     .pages = group->pages};
+    return plait_attention(b->graph, &inputs, options);
+}
