@@ -1,0 +1,483 @@
+/* Lower envelopes of grid points, and the choice of d and levels over them. See search_grid.h for the idea.
+ *
+ * A unit is the smallest set of groups that chooses together: an alternative (a sign flip that restores parity, or
+ * the sign of the shift) is common to its parts, each of which has an envelope for every alternative.
+ * Invariant: an envelope's lines start at ascending scales, the first at 0. */
+#include "tensor/quant/search_grid.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { MAX_LINES = 48, MAX_UNITS = 64, MAX_ENVELOPES = 128, LANES = 8, N_STEPS = 28, N_FINE = 6 };
+
+typedef struct envelope {
+    float from[MAX_LINES], a[MAX_LINES], b[MAX_LINES];
+    uint16_t point[MAX_LINES];
+    int n, at; /* at: the line in force; only moves up while scales ascend */
+} envelope;
+
+typedef struct unit {
+    int first; /* index of its envelopes: alternative by alternative, part by part */
+    int n_alternatives, n_parts;
+    int first_group; /* of point_elems elements */
+} unit;
+
+typedef struct grid_search {
+    const plait_grid_table *table;
+    const plait_search_input *in;
+    envelope envelopes[MAX_ENVELOPES];
+    unit units[MAX_UNITS];
+    int n_envelopes, n_units, units_per_sub;
+} grid_search;
+
+/* What a value of d leads to. */
+typedef struct grid_state {
+    double d, error; /* error: relative to storing zeros */
+    double xg, gg;   /* least squares for d with everything else fixed */
+    uint8_t levels[16];
+} grid_state;
+
+/* ---- lines ---- */
+
+/* The lines of one group that can lie on its envelope. b = square + 2 shift sum + shift^2 sum(w). */
+typedef struct line_set {
+    int n; /* a multiple of LANES; the last may repeat the first */
+    float a[2048], square[2048], sum[2048];
+    uint16_t point[2048];
+} line_set;
+
+/* Flipping the sign of the element where that costs least: a[j] falls by twice the smallest w x g. */
+static void flip_cheapest(const plait_grid_table *t, const float *wx, float *a) {
+    float least[2048];
+    int n = t->format->n_points;
+    for (int j = 0; j < n; j++) least[j] = wx[0] * t->g[0][j];
+    for (int i = 1; i < t->format->point_elems; i++)
+        for (int j = 0; j < n; j++) {
+            float v = wx[i] * t->g[i][j];
+            least[j] = v < least[j] ? v : least[j];
+        }
+    for (int j = 0; j < n; j++) a[j] -= 2 * least[j];
+}
+
+/* Without weights b is one of few values, the class of the point, and only the largest a of a class can be on the
+ * envelope. */
+static void reduce_to_classes(const plait_grid_table *t, const float *a, line_set *out) {
+    int n = t->n_classes;
+    for (int c = 0; c < n; c++) {
+        out->a[c] = -FLT_MAX;
+        out->square[c] = t->class_square[c];
+        out->sum[c] = t->class_sum[c];
+    }
+    for (int j = 0; j < t->format->n_points; j++) {
+        int c = t->class_of[j];
+        if (a[j] <= out->a[c]) continue;
+        out->a[c] = a[j];
+        out->point[c] = (uint16_t)j;
+    }
+    for (; n % LANES; n++) {
+        out->a[n] = out->a[0];
+        out->square[n] = out->square[0];
+        out->sum[n] = out->sum[0];
+        out->point[n] = out->point[0];
+    }
+    out->n = n;
+}
+
+static void gather_lines(const grid_search *s, const float *wx, const float *w, bool flip, line_set *out) {
+    const plait_grid_table *t = s->table;
+    int n = t->format->n_points, elems = t->format->point_elems;
+    float a[2048] = {0};
+    for (int i = 0; i < elems; i++)
+        for (int j = 0; j < n; j++) a[j] += wx[i] * t->g[i][j];
+    if (flip) flip_cheapest(t, wx, a);
+    if (!s->in->weighted) {
+        reduce_to_classes(t, a, out);
+        return;
+    }
+    out->n = n;
+    memcpy(out->a, a, (size_t)n * sizeof *a);
+    memset(out->square, 0, (size_t)n * sizeof *out->square);
+    memset(out->sum, 0, (size_t)n * sizeof *out->sum);
+    for (int i = 0; i < elems; i++)
+        for (int j = 0; j < n; j++) {
+            float wg = w[i] * t->g[i][j];
+            out->square[j] += wg * t->g[i][j];
+            out->sum[j] += wg;
+        }
+    for (int j = 0; j < n; j++) out->point[j] = (uint16_t)j;
+}
+
+/* ---- envelopes ---- */
+
+/* Smallest of n values (a multiple of LANES), and among equals the place with the smallest b. */
+static int index_of_least(const float *v, const float *b, int n, float *out_value) {
+    float lanes[LANES];
+    for (int l = 0; l < LANES; l++) lanes[l] = v[l];
+    for (int j = LANES; j < n; j += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] = v[j + l] < lanes[l] ? v[j + l] : lanes[l];
+    float least = lanes[0];
+    for (int l = 1; l < LANES; l++) least = lanes[l] < least ? lanes[l] : least;
+    *out_value = least;
+    int at = -1;
+    for (int j = 0; j < n; j++)
+        if (v[j] == least && (at < 0 || b[j] < b[at])) at = j;
+    return at < 0 ? 0 : at;
+}
+
+/* A line that is lowest at scale t; n is a multiple of LANES. Only the part of the lines that holds the minimum is
+ * searched for its place. */
+static int lowest_at(const float *a, const float *b, int n, float t) {
+    enum { PART = 64 };
+    float least = FLT_MAX;
+    int from = 0, to = n < PART ? n : PART;
+    for (int part = 0; part < n; part += PART) {
+        int end = part + PART < n ? part + PART : n;
+        float lanes[LANES];
+        for (int l = 0; l < LANES; l++) lanes[l] = FLT_MAX;
+        for (int j = part; j < end; j += LANES)
+            for (int l = 0; l < LANES; l++) {
+                float v = t * b[j + l] - 2 * a[j + l];
+                lanes[l] = v < lanes[l] ? v : lanes[l];
+            }
+        for (int l = 1; l < LANES; l++) lanes[0] = lanes[l] < lanes[0] ? lanes[l] : lanes[0];
+        if (lanes[0] >= least) continue;
+        least = lanes[0];
+        from = part;
+        to = end;
+    }
+    for (int j = from; j < to; j++)
+        if (t * b[j] - 2 * a[j] <= least) return j;
+    return from;
+}
+
+/* Drops lines that are nowhere on the envelope. The lowest lines at a few scales, 0 and infinity among them, bound
+ * it from above; their minimum is concave, so a line that is below it anywhere is below it at one of its corners.
+ * Compacts a, b and point and returns how many remain. */
+static int prune(float *a, float *b, uint16_t *point, int n) {
+    enum { SAMPLES = 8 };
+    float corner_t[SAMPLES], corner_v[SAMPLES];
+    int n_corners = 0, kept = 0, before = lowest_at(a, b, n, 0);
+    float typical = b[before] > 0 ? a[before] / b[before] : 0;
+    for (int k = 1; k < SAMPLES; k++) {
+        float t = k == SAMPLES - 1 ? FLT_MAX : typical * 0.6f * (float)(1 << k) / (k > 1 ? 1.5f : 1);
+        int next = t == FLT_MAX ? lowest_at(b, b, n, 3) : lowest_at(a, b, n, t);
+        if (b[next] >= b[before]) continue;
+        corner_t[n_corners] = 2 * (a[before] - a[next]) / (b[before] - b[next]);
+        corner_v[n_corners] = corner_t[n_corners] * b[before] - 2 * a[before];
+        corner_v[n_corners] +=
+            1e-5f * fabsf(corner_v[n_corners]); /* the lines themselves must survive rounding */
+        n_corners++;
+        before = next;
+    }
+    if (n_corners == 0) corner_t[0] = corner_v[0] = 0, n_corners = 1;
+    float below[2048];
+    for (int j = 0; j < n; j++) below[j] = corner_t[0] * b[j] - 2 * a[j] <= corner_v[0] ? 1 : 0;
+    for (int k = 1; k < n_corners; k++)
+        for (int j = 0; j < n; j++) below[j] = corner_t[k] * b[j] - 2 * a[j] <= corner_v[k] ? 1 : below[j];
+    for (int j = 0; j < n; j++) {
+        if (below[j] == 0) continue;
+        a[kept] = a[j];
+        b[kept] = b[j];
+        point[kept++] = point[j];
+    }
+    return kept;
+}
+
+/* Walks the envelope of the lines t b - 2 a from t = 0 upwards. n is a multiple of LANES. */
+static void walk(const float *a, const float *b, const uint16_t *point, int n, envelope *e) {
+    float cross[2048], least, from = 0;
+    for (int j = 0; j < n; j++) cross[j] = -a[j];
+    int at = index_of_least(cross, b, n, &least);
+    for (e->n = 0; e->n < MAX_LINES;) {
+        float a_at = a[at], b_at = b[at];
+        e->from[e->n] = from;
+        e->a[e->n] = a_at;
+        e->b[e->n] = b_at;
+        e->point[e->n++] = point[at];
+        for (int j = 0; j < n; j++) {
+            float fall = b_at - b[j], t = 2 * (a_at - a[j]) / fall;
+            cross[j] = fall > 0 ? t : FLT_MAX;
+        }
+        at = index_of_least(cross, b, n, &least);
+        if (least >= FLT_MAX || b[at] >= b_at) return;
+        from = least > from ? least : from;
+    }
+}
+
+/* The envelope of the lines for one shift (0 for magnitudes); sum_wx and sum_w are those of the group. */
+static void build_envelope(const line_set *lines, float shift, float sum_wx, float sum_w, envelope *e) {
+    float a[2048], b[2048];
+    uint16_t point[2048];
+    int n = lines->n;
+    for (int j = 0; j < n; j++) {
+        a[j] = lines->a[j] + shift * sum_wx;
+        b[j] = lines->square[j] + 2 * shift * lines->sum[j] + shift * shift * sum_w;
+    }
+    memcpy(point, lines->point, (size_t)n * sizeof *point);
+    if (n > 8 * LANES) n = prune(a, b, point, n);
+    for (; n % LANES; n++) {
+        a[n] = a[0];
+        b[n] = b[0];
+        point[n] = point[0];
+    }
+    walk(a, b, point, n, e);
+}
+
+/* ---- units ---- */
+
+static bool odd_signs(const float *x) {
+    int n = 0;
+    for (int i = 0; i < 8; i++) n += x[i] < 0;
+    return n & 1;
+}
+
+/* Magnitudes: the alternatives of a unit are the part in which a sign is flipped, when one must be. */
+static void add_magnitude_unit(grid_search *s, int first_elem) {
+    const plait_grid_format *f = s->table->format;
+    bool even = f->signs == PLAIT_GRID_EVEN, flip = even && odd_signs(s->in->x + first_elem);
+    unit *u = &s->units[s->n_units++];
+    u->first = s->n_envelopes;
+    u->first_group = first_elem / f->point_elems;
+    u->n_parts = even ? 8 / f->point_elems : 1;
+    u->n_alternatives = flip ? u->n_parts : 1;
+    s->n_envelopes += u->n_parts * u->n_alternatives;
+    line_set lines;
+    for (int part = 0; part < u->n_parts; part++) {
+        const float *x = s->in->x + first_elem + part * f->point_elems, *w = s->in->w + (x - s->in->x);
+        float wx[8];
+        for (int i = 0; i < f->point_elems; i++) wx[i] = w[i] * fabsf(x[i]);
+        for (int alternative = 0; alternative < u->n_alternatives; alternative++) {
+            gather_lines(s, wx, w, flip && part == alternative, &lines);
+            build_envelope(&lines, 0, 0, 0, &s->envelopes[u->first + alternative * u->n_parts + part]);
+        }
+    }
+}
+
+/* Shifted points: the alternatives are the two shifts. */
+static void add_shift_unit(grid_search *s, int first_elem, int n_parts) {
+    unit *u = &s->units[s->n_units++];
+    *u = (unit){
+        .first = s->n_envelopes, .n_alternatives = 2, .n_parts = n_parts, .first_group = first_elem / 8};
+    s->n_envelopes += 2 * n_parts;
+    line_set lines;
+    for (int part = 0; part < n_parts; part++) {
+        const float *x = s->in->x + first_elem + 8 * part, *w = s->in->w + first_elem + 8 * part;
+        float wx[8], sum_wx = 0, sum_w = 0;
+        for (int i = 0; i < 8; i++) {
+            wx[i] = w[i] * x[i];
+            sum_wx += wx[i];
+            sum_w += w[i];
+        }
+        gather_lines(s, wx, w, false, &lines);
+        for (int alternative = 0; alternative < 2; alternative++)
+            build_envelope(&lines, alternative ? -0.125f : 0.125f, sum_wx, sum_w,
+                           &s->envelopes[u->first + alternative * n_parts + part]);
+    }
+}
+
+static void build_units(grid_search *s) {
+    const plait_grid_format *f = s->table->format;
+    int unit_elems = f->signs == PLAIT_GRID_SHIFT32 ? 32 : f->signs == PLAIT_GRID_FREE ? f->point_elems : 8;
+    s->n_units = s->n_envelopes = 0;
+    s->units_per_sub = f->sub_elems / unit_elems;
+    for (int at = 0; at < s->in->n; at += unit_elems)
+        if (f->signs == PLAIT_GRID_SHIFT8 || f->signs == PLAIT_GRID_SHIFT32)
+            add_shift_unit(s, at, unit_elems / 8);
+        else
+            add_magnitude_unit(s, at);
+}
+
+/* ---- scales ---- */
+
+static float unit_cost(grid_search *s, const unit *u, float scale, int *out_alternative) {
+    float least = FLT_MAX;
+    for (int alternative = 0; alternative < u->n_alternatives; alternative++) {
+        float cost = 0;
+        for (int part = 0; part < u->n_parts; part++) {
+            envelope *e = &s->envelopes[u->first + alternative * u->n_parts + part];
+            while (e->at + 1 < e->n && e->from[e->at + 1] <= scale) e->at++;
+            cost += scale * (scale * e->b[e->at] - 2 * e->a[e->at]);
+        }
+        if (cost < least) {
+            least = cost;
+            *out_alternative = alternative;
+        }
+    }
+    return least;
+}
+
+static void rewind_envelopes(grid_search *s) {
+    for (int k = 0; k < s->n_envelopes; k++) s->envelopes[k].at = 0;
+}
+
+/* Sums of w x g and w g^2 over a sub-block at one scale, in terms of the scale's factor. */
+static void sub_sums(grid_search *s, int sub, float scale, double factor, grid_state *state) {
+    for (int k = 0; k < s->units_per_sub; k++) {
+        const unit *u = &s->units[sub * s->units_per_sub + k];
+        int alternative = 0;
+        for (int part = 0; part < u->n_alternatives * u->n_parts; part++)
+            s->envelopes[u->first + part].at = 0;
+        unit_cost(s, u, scale, &alternative);
+        for (int part = 0; part < u->n_parts; part++) {
+            const envelope *e = &s->envelopes[u->first + alternative * u->n_parts + part];
+            state->xg += factor * e->a[e->at];
+            state->gg += factor * factor * e->b[e->at];
+        }
+    }
+}
+
+/* Chooses the level of each sub-block for d, and keeps the result in *best when it is better. */
+static void try_d(grid_search *s, double d, grid_state *best) {
+    const plait_grid_format *f = s->table->format;
+    int n_subs = s->in->n / f->sub_elems, ignored;
+    grid_state now = {0};
+    plait_search_f16(d, s->in->unit, &now.d);
+    if (now.d <= 0 && best->error < FLT_MAX) return;
+    rewind_envelopes(s);
+    for (int sub = 0; sub < n_subs; sub++) {
+        float least = FLT_MAX;
+        for (int level = 0; level < f->n_levels; level++) {
+            float cost = 0, scale = (float)(now.d * f->unit * (2 * level + 1));
+            for (int k = 0; k < s->units_per_sub; k++)
+                cost += unit_cost(s, &s->units[sub * s->units_per_sub + k], scale, &ignored);
+            if (cost < least) {
+                least = cost;
+                now.levels[sub] = (uint8_t)level;
+            }
+        }
+        now.error += least;
+    }
+    if (now.error < best->error) *best = now;
+}
+
+/* The d that least squares proposes for the choices of a state. */
+static double propose_d(grid_search *s, grid_state *state) {
+    const plait_grid_format *f = s->table->format;
+    state->xg = state->gg = 0;
+    for (int sub = 0; sub < s->in->n / f->sub_elems; sub++) {
+        double factor = f->unit * (2 * state->levels[sub] + 1);
+        sub_sums(s, sub, (float)(state->d * factor), factor, state);
+    }
+    return state->gg > 0 && state->xg > 0 ? state->xg / state->gg : state->d;
+}
+
+/* Largest magnitude of a grid value, the shift included. */
+static double largest_value(const plait_grid_table *t) {
+    float largest = 0;
+    for (int j = 0; j < t->format->n_points; j++) largest = fmaxf(largest, fabsf(t->g[0][j]));
+    return largest + (t->format->signs >= PLAIT_GRID_SHIFT8 ? 0.125 : 0);
+}
+
+/* Scans d geometrically from where the largest level barely reaches half of the largest value to where a
+ * middle level suffices for it, then refines around the best. */
+static void choose_d(grid_search *s, grid_state *best) {
+    const plait_grid_format *f = s->table->format;
+    double largest = 0;
+    for (int i = 0; i < s->in->n; i++) largest = fmax(largest, fabsf(s->in->x[i]));
+    double top = largest / (largest_value(s->table) * f->unit * (2 * f->n_levels - 1));
+    *best = (grid_state){.error = FLT_MAX};
+    for (int step = 0; step < N_STEPS; step++)
+        try_d(s, top * 0.25 * pow(2, 4.0 * step / (N_STEPS - 1)), best);
+    for (int round = 0; round < 2; round++) {
+        double centre = best->d, before = best->error;
+        try_d(s, propose_d(s, best), best);
+        for (int k = -N_FINE; k <= N_FINE; k++) try_d(s, centre * (1 + 0.008 / (1 + 3 * round) * k), best);
+        if (!(best->error < before)) break;
+    }
+}
+
+/* ---- results ---- */
+
+static uint8_t signs_of(grid_search *s, const unit *u, int alternative, const plait_grid_result *out) {
+    const plait_grid_format *f = s->table->format;
+    const float *x = s->in->x + u->first_group * f->point_elems, *w = s->in->w + (x - s->in->x);
+    uint8_t signs = 0;
+    for (int i = 0; i < u->n_parts * f->point_elems; i++) signs |= (uint8_t)((x[i] < 0) << i);
+    if (f->signs != PLAIT_GRID_EVEN || !odd_signs(x)) return signs;
+    int flip = 0;
+    float least = FLT_MAX;
+    for (int i = 0; i < f->point_elems; i++) {
+        int at = alternative * f->point_elems + i;
+        float v = w[at] * fabsf(x[at]) * s->table->g[i][out->points[u->first_group + alternative]];
+        if (v < least) {
+            least = v;
+            flip = at;
+        }
+    }
+    return (uint8_t)(signs ^ 1u << flip);
+}
+
+static void store_unit(grid_search *s, const unit *u, float scale, plait_grid_result *out) {
+    const plait_grid_format *f = s->table->format;
+    int alternative = 0;
+    unit_cost(s, u, scale, &alternative);
+    for (int part = 0; part < u->n_parts; part++) {
+        const envelope *e = &s->envelopes[u->first + alternative * u->n_parts + part];
+        out->points[u->first_group + part] = e->point[e->at];
+    }
+    int first_eight = u->first_group * f->point_elems / 8;
+    if (f->signs == PLAIT_GRID_SHIFT8 || f->signs == PLAIT_GRID_SHIFT32)
+        for (int part = 0; part < u->n_parts; part++) out->signs[first_eight + part] = (uint8_t)alternative;
+    else
+        out->signs[first_eight] |=
+            (uint8_t)(signs_of(s, u, alternative, out) << (u->first_group * f->point_elems % 8));
+}
+
+void plait_search_grid(const plait_grid_table *table, const plait_search_input *in, plait_grid_result *out) {
+    grid_search s;
+    grid_state best;
+    s.table = table;
+    s.in = in;
+    build_units(&s);
+    choose_d(&s, &best);
+    double ignored;
+    *out = (plait_grid_result){.d = plait_search_f16(best.d, in->unit, &ignored)};
+    memcpy(out->levels, best.levels, sizeof out->levels);
+    rewind_envelopes(&s);
+    for (int k = 0; k < s.n_units; k++) {
+        int level = best.levels[k / s.units_per_sub];
+        store_unit(&s, &s.units[k], (float)(best.d * table->format->unit * (2 * level + 1)), out);
+    }
+}
+
+static int class_of(plait_grid_table *t, float square, float sum) {
+    for (int c = 0; c < t->n_classes; c++)
+        if (t->class_square[c] == square && t->class_sum[c] == sum) return c;
+    t->class_square[t->n_classes] = square;
+    t->class_sum[t->n_classes] = sum;
+    return t->n_classes++;
+}
+
+void plait_grid_table_init(plait_grid_table *table, const plait_grid_format *format) {
+    bool is_signed = format->signs == PLAIT_GRID_SHIFT8 || format->signs == PLAIT_GRID_SHIFT32;
+    const uint8_t *p = format->points;
+    table->format = format;
+    table->n_classes = 0;
+    for (int j = 0; j < format->n_points; j++) {
+        float square = 0, sum = 0;
+        for (int i = 0; i < format->point_elems; i++, p++) {
+            float g = is_signed ? (float)(int8_t)*p : (float)*p;
+            table->g[i][j] = g;
+            square += g * g;
+            sum += g;
+        }
+        table->class_of[j] = (uint16_t)class_of(table, square, is_signed ? sum : 0);
+    }
+}
+
+void plait_grid_encode(const plait_grid_format *format, plait_grid_pack_fn pack, const float *x,
+                       const float *importance, void *blocks, int64_t block_bytes, int64_t n_elems) {
+    enum { ELEMS = 256 };
+    plait_grid_table table;
+    plait_search_input in;
+    plait_grid_result result;
+    uint8_t *block = blocks;
+    plait_grid_table_init(&table, format);
+    for (int64_t at = 0; at < n_elems; at += ELEMS, block += block_bytes) {
+        memset(block, 0, (size_t)block_bytes);
+        if (!plait_search_load(&in, x + at, importance ? importance + at : NULL, ELEMS)) continue;
+        plait_search_grid(&table, &in, &result);
+        if (result.d & 0x7FFF) pack(&result, block);
+    }
+}
