@@ -237,6 +237,32 @@ static void golden_models(void **state) {
     assert_true(n > 0);
 }
 
+/* A file without tokens states the size of its vocabulary by a key; a chat template is only measured. */
+static void vocabulary_and_template(void **state) {
+    (void)state;
+    image m = {0};
+    plait_gguf_description d;
+    plait_strbuf text;
+    image_begin(&m, 0, 4);
+    image_key(&m, "general.architecture", PLAIT_GGUF_STRING), image_string(&m, "gpt2");
+    image_entry_u32(&m, "gpt2.vocab_size", 50257);
+    image_key(&m, "tokenizer.chat_template", PLAIT_GGUF_STRING), image_string(&m, "{{ messages }}\t");
+    image_key(&m, "general.name", PLAIT_GGUF_STRING), image_string(&m, "tab\tseparated");
+    plait_gguf *g = opened(&m, false);
+    assert_int_equal(plait_gguf_describe(&d, g, NULL), PLAIT_OK);
+    assert_int_equal(d.vocabulary_size, 50257);
+    assert_int_equal(d.chat_template_bytes, 15);
+    plait_strbuf_init(&text, 0);
+    plait_gguf_description_text(&d, &text);
+    assert_has(&text, "name                    tab\\tseparated\n");
+    assert_has(&text, "chat template           15 bytes\n");
+    assert_has(&text, "parameters              0 in 0 B, 0.00 bits each\n");
+    plait_strbuf_deinit(&text);
+    plait_gguf_description_deinit(&d);
+    plait_gguf_release(g);
+    image_end(&m);
+}
+
 /* A file whose data is cut is still described, and the cut is its problem. */
 static void a_cut_file(void **state) {
     (void)state;
@@ -259,7 +285,7 @@ int main(void) {
         cmocka_unit_test(a_quantised_model), cmocka_unit_test(what_makes_no_sense),
         cmocka_unit_test(plain_text),        cmocka_unit_test(long_values_are_cut),
         cmocka_unit_test(numbers),           cmocka_unit_test(golden_models),
-        cmocka_unit_test(a_cut_file),
+        cmocka_unit_test(a_cut_file),        cmocka_unit_test(vocabulary_and_template),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

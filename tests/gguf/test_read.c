@@ -360,6 +360,30 @@ static void unreadable(void **state) {
     image_end(&m);
 }
 
+static void defaults(void **state) {
+    (void)state;
+    image m = {0};
+    scalars(&m);
+    plait_gguf *g = opened(&m);
+    int32_t i32 = 0;
+    uint64_t u64 = 0;
+    int64_t i64 = 0;
+    double f64 = 0;
+    assert_int_equal(plait_gguf_get_i32_or(g, "nope", -5, &i32), PLAIT_OK);
+    assert_int_equal(plait_gguf_get_u64_or(g, "nope", UINT64_MAX, &u64), PLAIT_OK);
+    assert_int_equal(plait_gguf_get_i64_or(g, "nope", INT64_MIN, &i64), PLAIT_OK);
+    assert_int_equal(plait_gguf_get_f64_or(g, "nope", 0.1, &f64), PLAIT_OK);
+    assert_true(i32 == -5 && u64 == UINT64_MAX && i64 == INT64_MIN && f64 == 0.1);
+    assert_int_equal(plait_gguf_get_i32_or(g, "i8", 5, &i32), PLAIT_OK);
+    assert_int_equal(plait_gguf_get_i64_or(g, "i64", 5, &i64), PLAIT_OK);
+    assert_true(i32 == -3 && i64 == -3);
+    assert_int_equal(plait_gguf_get_u64_or(g, "i64", 5, &u64), PLAIT_OUT_OF_RANGE);
+    assert_int_equal(plait_gguf_get_f64_or(g, "i64", 5, &f64), PLAIT_CORRUPT);
+    assert_true(u64 == UINT64_MAX && f64 == 0.1);
+    plait_gguf_release(g);
+    image_end(&m);
+}
+
 static void type_names(void **state) {
     (void)state;
     assert_string_equal(plait_gguf_type_name(PLAIT_GGUF_F64), "f64");
@@ -376,6 +400,7 @@ int main(void) {
         cmocka_unit_test(streams),    cmocka_unit_test(tensors_and_indices),
         cmocka_unit_test(rank_zero),  cmocka_unit_test(paths),
         cmocka_unit_test(unreadable), cmocka_unit_test(type_names),
+        cmocka_unit_test(defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

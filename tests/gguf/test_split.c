@@ -1,4 +1,5 @@
 /* Files in parts: opened through any of them, and everything that can be wrong with a set of parts. */
+#include "gguf/describe.h"
 #include "gguf/image.h"
 
 #include <setjmp.h>
@@ -119,6 +120,45 @@ static void wrong_counts(void **state) {
     refused(0, PLAIT_CORRUPT, "the name says part 1 of 3", "part 1 of 2");
 }
 
+/* The place of the first part holds a file that is no part of anything. */
+static void a_stranger_first(void **state) {
+    (void)state;
+    char path[1024];
+    image m = {0};
+    image_small(&m);
+    image_save(&m, part_path(0, N_PARTS, path));
+    image_end(&m);
+    refused(1, PLAIT_CORRUPT, "00001-of-00003.gguf: expected part 1", "found a whole file");
+    image_begin(&m, 0, 1);
+    image_entry_u32(&m, "split.count", 70000);
+    image_save(&m, part_path(0, N_PARTS, path));
+    image_end(&m);
+    refused(0, PLAIT_LIMIT, "split.count is 70000", "at most 65535");
+}
+
+static void described(void **state) {
+    (void)state;
+    char path[1024];
+    plait_gguf *g = NULL;
+    plait_gguf_description d;
+    plait_strbuf text;
+    assert_int_equal(plait_gguf_open(&g, part_path(1, N_PARTS, path), NULL), PLAIT_OK);
+    assert_int_equal(plait_gguf_describe(&d, g, NULL), PLAIT_OK);
+    assert_int_equal(d.n_parameters, 12);
+    plait_strbuf_init(&text, 0);
+    plait_gguf_description_text(&d, &text);
+    assert_non_null(strstr(plait_strbuf_text(&text), " in 3 parts\n"));
+    plait_strbuf_clear(&text);
+    plait_gguf_description_json(&d, &text);
+    assert_non_null(strstr(plait_strbuf_text(&text), "-00003-of-00003.gguf\",\"bytes\":"));
+    plait_strbuf_clear(&text);
+    plait_gguf_tensors_text(g, &text);
+    assert_non_null(strstr(plait_strbuf_text(&text), "  part 3\n"));
+    plait_strbuf_deinit(&text);
+    plait_gguf_description_deinit(&d);
+    plait_gguf_release(g);
+}
+
 static void damaged_parts(void **state) {
     (void)state;
     char path[1024];
@@ -171,6 +211,8 @@ int main(void) {
         cmocka_unit_test_setup(wrong_counts, save_good),
         cmocka_unit_test_setup(damaged_parts, save_good),
         cmocka_unit_test_setup(names_of_parts, save_good),
+        cmocka_unit_test_setup(a_stranger_first, save_good),
+        cmocka_unit_test_setup(described, save_good),
         cmocka_unit_test(no_parts_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,6 +252,55 @@ static void golden_models(void **state) {
     assert_true(n > 0);
 }
 
+/* Sizes whose sum has no 64 bits are refused before anything is written. */
+static void too_large(void **state) {
+    (void)state;
+    uint64_t size = 7;
+    image m = {0};
+    plait_gguf_writer *w = NULL;
+    ok(plait_gguf_writer_create(&w));
+    for (int i = 0; i < 2; i++)
+        ok(plait_gguf_writer_add_tensor(
+            w,
+            &(plait_gguf_tensor_source){
+                .name = i ? "b" : "a", .dtype = PLAIT_I8, .rank = 1, .dims = {INT64_MAX}, .fill = count_up}));
+    assert_int_equal(plait_gguf_writer_size(w, &size), PLAIT_INVALID_ARGUMENT);
+    assert_int_equal(plait_gguf_writer_write_to(w, to_image, &m), PLAIT_INVALID_ARGUMENT);
+    assert_true(size == 7 && m.length == 0);
+    ok(plait_gguf_writer_add_tensor(
+        w, &(plait_gguf_tensor_source){
+               .name = "c", .dtype = PLAIT_I8, .rank = 1, .dims = {64}, .fill = count_up}));
+    assert_int_equal(plait_gguf_writer_size(w, &size), PLAIT_INVALID_ARGUMENT);
+    assert_non_null(strstr(plait_error_message(), "beyond 2^64 bytes"));
+    plait_gguf_writer_destroy(w);
+}
+
+/* Entries taken over from a file, with some left out and replaced. */
+static void edited_entries(void **state) {
+    (void)state;
+    static const char *const skip[] = {"words", "llama.block_count", NULL};
+    image m = {0}, out = {0};
+    plait_gguf *a = NULL, *b = NULL;
+    plait_gguf_writer *w = NULL;
+    uint32_t layers = 0;
+    image_small(&m);
+    ok(plait_gguf_open_memory(&a, m.bytes, m.length, NULL));
+    ok(plait_gguf_writer_create(&w));
+    ok(plait_gguf_writer_add_entries(w, a, skip));
+    ok(plait_gguf_writer_add_u32(w, "llama.block_count", 9));
+    ok(plait_gguf_writer_write_to(w, to_image, &out));
+    ok(plait_gguf_open_memory(&b, out.bytes, out.length, NULL));
+    assert_int_equal(plait_gguf_entry_count(b), 2);
+    ok(plait_gguf_get_u32(b, "llama.block_count", &layers));
+    assert_int_equal(layers, 9);
+    assert_null(plait_gguf_find(b, "words"));
+    plait_gguf_release(a);
+    plait_gguf_release(b);
+    plait_gguf_writer_destroy(w);
+    image_end(&m);
+    image_end(&out);
+}
+
 static void version_two(void **state) {
     (void)state;
     plait_gguf_writer *w = NULL;
@@ -271,7 +320,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back), cmocka_unit_test(refusals),
         cmocka_unit_test(nothing_half_written),  cmocka_unit_test(golden_models),
-        cmocka_unit_test(version_two),
+        cmocka_unit_test(version_two),           cmocka_unit_test(too_large),
+        cmocka_unit_test(edited_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
