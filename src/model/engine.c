@@ -1,0 +1,211 @@
+/* The graphs of a model for one length of context, their residence, and the plans. Nothing is loaded here, so a
+ * length that does not fit costs milliseconds.
+ *
+ * Graphs: the layers (tokens in, hidden state of wanted rows into the state "hidden"), the tails (rows of "hidden" to
+ * argmax, best, logits, or as they are) and the page copies (copy-on-write of shared cache pages).
+ *
+ * Invariant: all graphs name weights and state alike, so one residence serves them. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- cache groups ---- */
+
+static void plan_groups(const plait_model *model, int64_t context, plait_engine *engine) {
+    const plait_hparams *hp = &model->hp;
+    int64_t len = PLAIT_MODEL_PAGE_LEN, sequences = model->options.sequences;
+    int64_t whole = (context + len - 1) / len;
+    bool full = false, local = false;
+    for (int64_t il = 0; il < hp->n_layers; il++) *(hp->is_local[il] ? &local : &full) = true;
+    engine->n_groups = 0;
+    if (full || !local)
+        engine->groups[engine->n_groups++] =
+            (plait_cache_group){.n_pages = whole * sequences, .max_list = whole};
+    if (local) {
+        /* What a step can see and write: the window, the batch, and a page cut at each end. */
+        int64_t seen = (hp->window + model->options.batch + len - 1) / len + 2;
+        engine->groups[engine->n_groups++] = (plait_cache_group){
+            .window = hp->window, .n_pages = plait_min_i64(seen, whole) * sequences, .max_list = whole};
+    }
+    for (int g = 0; g < engine->n_groups; g++) {
+        snprintf(engine->groups[g].slots_name, sizeof engine->groups[g].slots_name, "slots.%d", g);
+        snprintf(engine->groups[g].pages_name, sizeof engine->groups[g].pages_name, "pages.%d", g);
+    }
+}
+
+/* ---- graphs ---- */
+
+static plait_status new_graph(const char *name, plait_graph **out) {
+    *out = plait_graph_create(&(plait_graph_options){.name = name});
+    return *out ? PLAIT_OK : plait_error_memory("graph", 0);
+}
+
+static plait_tensor hidden_state(const plait_model *model, plait_graph *graph) {
+    return plait_state(graph, "hidden", PLAIT_F32, PLAIT_SHAPE(model->hp.n_embd, model->options.batch));
+}
+
+static plait_status build_layers(plait_model *model, plait_engine *engine) {
+    PLAIT_TRY(new_graph("layers", &engine->layers));
+    plait_graph *g = engine->layers;
+    plait_builder b = {.graph = g,
+                       .gguf = model->gguf,
+                       .hp = &model->hp,
+                       .arch = model->arch,
+                       .page_len = PLAIT_MODEL_PAGE_LEN,
+                       .k_type = model->options.k_type,
+                       .v_type = model->options.v_type,
+                       .n_groups = engine->n_groups};
+    memcpy(b.groups, engine->groups, sizeof b.groups);
+    b.tokens = plait_graph_dim(g, "tokens", model->options.batch);
+    b.outputs = plait_graph_dim(g, "outputs", model->options.batch);
+    b.sequences = plait_graph_dim(g, "sequences", model->options.sequences);
+    b.ids = plait_input(g, "ids", PLAIT_I32, PLAIT_SHAPE(b.tokens));
+    b.positions = plait_input(g, "positions", PLAIT_I32, PLAIT_SHAPE(b.tokens));
+    b.sequence_of = plait_input(g, "sequence_of", PLAIT_I32, PLAIT_SHAPE(b.tokens));
+    b.output_rows = plait_input(g, "output_rows", PLAIT_I32, PLAIT_SHAPE(b.outputs));
+    for (int i = 0; i < b.n_groups; i++) {
+        b.groups[i].slots = plait_input(g, b.groups[i].slots_name, PLAIT_I32, PLAIT_SHAPE(b.tokens));
+        b.groups[i].pages =
+            plait_input(g, b.groups[i].pages_name, PLAIT_I32, PLAIT_SHAPE(b.groups[i].max_list, b.sequences));
+    }
+    plait_tensor hidden = model->arch->layers(&b);
+    plait_tensor slots = plait_input(g, "hidden_slots", PLAIT_I32, PLAIT_SHAPE(b.outputs));
+    plait_kv_write(g, hidden_state(model, g),
+                   plait_reshape(g, hidden, PLAIT_SHAPE(model->hp.n_embd, 1, b.outputs)), slots);
+    if (b.status != PLAIT_OK) return plait_error(b.status, "%s", b.error);
+    return plait_graph_seal(g);
+}
+
+static plait_tensor output_logits(plait_model *model, plait_graph *g, plait_tensor x) {
+    const plait_hparams *hp = &model->hp;
+    plait_builder b = {.graph = g, .gguf = model->gguf, .hp = hp};
+    plait_tensor w = plait_builder_optional(&b, -1, "output.weight", hp->n_embd, hp->n_vocab);
+    if (!w.id && b.status == PLAIT_OK)
+        w = plait_builder_weight(&b, -1, "token_embd.weight", hp->n_embd, hp->n_vocab);
+    plait_tensor y = plait_named(g, "output", plait_matmul(g, w, x));
+    if (hp->output_scale != 1) y = plait_scale(g, y, hp->output_scale);
+    const plait_attr_value cap[] = {PLAIT_FLOAT("cap", hp->output_softcap)};
+    return hp->output_softcap != 0 ? plait_apply(g, PLAIT_OP_softcap, &y, 1, cap, 1, NULL, 1) : y;
+}
+
+/* A misshapen output matrix is found while building the layers' tails: the builder's message is lost there, so it is
+ * checked first. */
+static plait_status check_output(const plait_model *model) {
+    const plait_gguf_tensor *w = plait_gguf_find_tensor(model->gguf, "output.weight");
+    const int64_t expected[PLAIT_MAX_RANK] = {model->hp.n_embd, model->hp.n_vocab, 1, 1};
+    if (!w || memcmp(w->dims, expected, sizeof expected) == 0) return PLAIT_OK;
+    return plait_error(
+        PLAIT_CORRUPT,
+        "%s: tensor output.weight: expected shape [%lld, %lld], found [%lld, %lld, %lld, %lld]",
+        plait_gguf_path(model->gguf), (long long)expected[0], (long long)expected[1], (long long)w->dims[0],
+        (long long)w->dims[1], (long long)w->dims[2], (long long)w->dims[3]);
+}
+
+static plait_status build_tail(plait_model *model, plait_engine *engine, plait_tail tail) {
+    static const char *const names[] = {"tail.argmax", "tail.best", "tail.logits", "tail.embedding"};
+    int64_t most = plait_min_i64(PLAIT_MODEL_TAIL_OUTPUTS, model->options.batch);
+    PLAIT_TRY(new_graph(names[tail], &engine->tails[tail]));
+    plait_graph *g = engine->tails[tail];
+    plait_dim outputs = plait_graph_dim(g, "outputs", most);
+    plait_tensor rows = plait_input(g, "rows", PLAIT_I32, PLAIT_SHAPE(outputs));
+    plait_tensor x = plait_get_rows(g, hidden_state(model, g), rows), values, ids;
+    switch (tail) {
+    case PLAIT_TAIL_ARGMAX: plait_output(g, "ids", plait_argmax(g, output_logits(model, g, x))); break;
+    case PLAIT_TAIL_BEST:
+        plait_top_k(g, output_logits(model, g, x), model->n_best, &values, &ids);
+        plait_output(g, "values", values);
+        plait_output(g, "ids", ids);
+        break;
+    case PLAIT_TAIL_LOGITS: plait_output(g, "logits", output_logits(model, g, x)); break;
+    default: plait_output(g, "hidden", x); break;
+    }
+    return plait_graph_seal(g);
+}
+
+/* Copies of cache pages, for sequences that part: list entries are (from, to). */
+static plait_status build_copies(plait_model *model, plait_engine *engine) {
+    const plait_hparams *hp = &model->hp;
+    plait_tensor lists[PLAIT_MODEL_MAX_GROUPS];
+    PLAIT_TRY(new_graph("copies", &engine->copies));
+    plait_graph *g = engine->copies;
+    for (int i = 0; i < engine->n_groups; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "copies.%d", i);
+        plait_dim n = plait_graph_dim(g, name, model->options.sequences);
+        lists[i] = plait_input(g, name, PLAIT_I32, PLAIT_SHAPE(2, n));
+    }
+    for (int64_t il = 0; il < hp->n_layers; il++)
+        for (int which = 0; which < 2; which++) {
+            int group = hp->is_local[il] ? engine->n_groups - 1 : 0;
+            char name[PLAIT_MAX_NAME];
+            snprintf(name, sizeof name, "cache.%lld.%s", (long long)il, which ? "v" : "k");
+            plait_tensor inputs[2] = {
+                plait_state(g, name, which ? model->options.v_type : model->options.k_type,
+                            PLAIT_SHAPE(which ? hp->v_dim : hp->k_dim, PLAIT_MODEL_PAGE_LEN,
+                                        hp->n_kv_heads[il], engine->groups[group].n_pages)),
+                lists[group]};
+            plait_apply(g, PLAIT_OP_page_copy, inputs, 2, NULL, 0, NULL, 1);
+        }
+    return plait_graph_seal(g);
+}
+
+/* ---- plans ---- */
+
+static plait_status make_plan(plait_model *model, plait_engine *engine, const plait_graph *graph,
+                              plait_plan **out) {
+    plait_plan_facts facts;
+    plait_plan_options options = {.residence = engine->residence,
+                                  .skip_verify = model->options.skip_verify,
+                                  .exact = model->options.exact};
+    PLAIT_TRY(plait_plan_make(out, model->context, graph, &options));
+    plait_plan_describe(*out, &facts);
+    if (facts.temporary_bytes > engine->temporary_bytes) engine->temporary_bytes = facts.temporary_bytes;
+    return PLAIT_OK;
+}
+
+static plait_status make_residence(plait_model *model, plait_engine *engine) {
+    const plait_graph *graphs[PLAIT_TAIL_COUNT + 2] = {engine->layers, engine->copies};
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) graphs[2 + t] = engine->tails[t];
+    plait_residence_options options = {.pins = model->options.pins,
+                                       .n_pins = model->options.n_pins,
+                                       .no_packing = model->options.no_packing};
+    PLAIT_TRY(
+        plait_residence_create(&engine->residence, model->context, graphs, PLAIT_TAIL_COUNT + 2, &options));
+    for (int d = 0; d < plait_context_device_count(model->context); d++) {
+        uint64_t private_bytes, mapped_bytes, state_bytes;
+        plait_residence_bytes(engine->residence, d, &private_bytes, &mapped_bytes, &state_bytes);
+        engine->private_bytes += private_bytes;
+        engine->mapped_bytes += mapped_bytes;
+        engine->state_bytes += state_bytes;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_engine_build(plait_model *model, int64_t context, plait_engine *engine) {
+    engine->context = context;
+    plan_groups(model, context, engine);
+    PLAIT_TRY(check_output(model));
+    PLAIT_TRY(build_layers(model, engine));
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) PLAIT_TRY(build_tail(model, engine, (plait_tail)t));
+    PLAIT_TRY(build_copies(model, engine));
+    PLAIT_TRY(make_residence(model, engine));
+    PLAIT_TRY(make_plan(model, engine, engine->layers, &engine->layers_plan));
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++)
+        PLAIT_TRY(make_plan(model, engine, engine->tails[t], &engine->tail_plans[t]));
+    return make_plan(model, engine, engine->copies, &engine->copies_plan);
+}
+
+void plait_engine_destroy(plait_engine *engine) {
+    plait_plan_release(engine->layers_plan);
+    plait_plan_release(engine->copies_plan);
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) plait_plan_release(engine->tail_plans[t]);
+    plait_residence_release(engine->residence);
+    plait_graph_destroy(engine->layers);
+    plait_graph_destroy(engine->copies);
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) plait_graph_destroy(engine->tails[t]);
+    *engine = (plait_engine){0};
+}

@@ -1,0 +1,254 @@
+/* Opening a model: file, architecture, hyperparameters, the length of context that fits, loading.
+ *
+ * Invariant: memory for weights and cache is taken only after the sum of all private memory was compared with what
+ * is free; a failure at any point frees everything. */
+#include "model/model.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "base/strbuf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORTEST_CONTEXT = 512, USUAL_BATCH = 512, MOST_SEQUENCES = 4096, MOST_BATCH = 65536 };
+
+const char *plait_model_architecture(size_t index) {
+    const plait_arch *arch = plait_arch_at(index);
+    return arch ? arch->name : NULL;
+}
+
+/* ---- options ---- */
+
+static plait_status check_count(const char *what, int64_t value, int64_t low, int64_t high) {
+    if (value >= low && value <= high) return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %lld, expected %lld to %lld", what, (long long)value,
+                       (long long)low, (long long)high);
+}
+
+static plait_status check_kv_type(const char *which, plait_dtype type, int64_t dim) {
+    bool can = type == PLAIT_F32 || type == PLAIT_F16 || type == PLAIT_BF16 || plait_dtype_quantised(type);
+    if (can && dim % plait_dtype_block_elems(type) == 0) return PLAIT_OK;
+    return plait_error(PLAIT_UNSUPPORTED,
+                       "cache of %s in %s: heads of %lld elements are no whole number of its blocks", which,
+                       plait_dtype_name(type), (long long)dim);
+}
+
+static plait_status fill_options(plait_model *model, const plait_model_options *given) {
+    plait_model_options *o = &model->options;
+    if (given) *o = *given;
+    if (!o->kv_given) o->k_type = o->v_type = PLAIT_F16;
+    if (o->batch == 0) o->batch = USUAL_BATCH;
+    if (o->sequences == 0) o->sequences = 1;
+    PLAIT_TRY(check_count("batch", o->batch, 1, MOST_BATCH));
+    PLAIT_TRY(check_count("sequences", o->sequences, 1, MOST_SEQUENCES));
+    PLAIT_TRY(check_count("context", o->context, 0, INT32_MAX));
+    PLAIT_TRY(check_kv_type("keys", o->k_type, model->hp.k_dim));
+    PLAIT_TRY(check_kv_type("values", o->v_type, model->hp.v_dim));
+    model->n_best = plait_min_i64(PLAIT_MODEL_BEST, model->hp.n_vocab);
+    return PLAIT_OK;
+}
+
+/* ---- what fits ---- */
+
+static plait_status does_not_fit(const plait_model *model, const plait_engine *e, uint64_t need,
+                                 uint64_t available) {
+    plait_strbuf s;
+    plait_strbuf_init(&s, 0);
+    plait_strbuf_printf(&s, "%s: does not fit: packed weights ", plait_gguf_path(model->gguf));
+    plait_strbuf_bytes(&s, e->private_bytes);
+    plait_strbuf_append(&s, ", cache ");
+    plait_strbuf_bytes(&s, e->state_bytes);
+    plait_strbuf_printf(&s, " (context %lld), temporaries ", (long long)e->context);
+    plait_strbuf_bytes(&s, e->temporary_bytes);
+    plait_strbuf_append(&s, ": ");
+    plait_strbuf_bytes(&s, need);
+    plait_strbuf_append(&s, " in all, free are ");
+    plait_strbuf_bytes(&s, available);
+    plait_status status = plait_error(PLAIT_OUT_OF_MEMORY, "%s", plait_strbuf_text(&s));
+    plait_strbuf_deinit(&s);
+    return status;
+}
+
+/* Private memory of the engine against what is free on the host. Every device so far uses the host's memory. */
+static plait_status check_fit(const plait_model *model, const plait_engine *e, uint64_t available) {
+    uint64_t need;
+    if (!plait_add_u64(e->private_bytes, e->state_bytes, &need) ||
+        !plait_add_u64(need, e->temporary_bytes, &need))
+        need = UINT64_MAX;
+    return need <= available ? PLAIT_OK : does_not_fit(model, e, need, available);
+}
+
+/* Builds for the wanted context, and for shorter ones when it was not asked for and does not fit. */
+static plait_status choose_context(plait_model *model) {
+    const plait_model_options *o = &model->options;
+    int64_t context = o->context ? o->context : model->hp.context_trained;
+    uint64_t available = plait_os_memory_available();
+    for (;;) {
+        plait_status status = plait_engine_build(model, context, &model->engine);
+        if (status != PLAIT_OK) return status;
+        status = o->dry ? PLAIT_OK : check_fit(model, &model->engine, available);
+        if (status == PLAIT_OK) return PLAIT_OK;
+        if (o->context || o->fit_off || context <= SHORTEST_CONTEXT) return status;
+        plait_engine_destroy(&model->engine);
+        context = plait_max_i64(SHORTEST_CONTEXT, context / 2);
+    }
+}
+
+static void say_what_fits(const plait_model *model) {
+    const plait_logger *logger = plait_context_logger(model->context);
+    if (model->engine.context < model->hp.context_trained && !model->options.context)
+        plait_log(logger, PLAIT_LOG_WARNING, "context reduced from %lld to %lld tokens to fit into memory",
+                  (long long)model->hp.context_trained, (long long)model->engine.context);
+    if (model->engine.mapped_bytes > plait_os_memory_available())
+        plait_log(
+            logger, PLAIT_LOG_WARNING,
+            "the mapped weights (%llu MiB) exceed free memory: they will be read from disk again and again",
+            (unsigned long long)(model->engine.mapped_bytes >> 20));
+}
+
+/* ---- loading ---- */
+
+static plait_status find_weight(void *user, const char *name, plait_operand *out_operand, bool *out_lasting) {
+    const plait_model *model = user;
+    const plait_gguf_tensor *tensor;
+    PLAIT_TRY(plait_gguf_get_tensor(model->gguf, name, &tensor));
+    plait_operand operand = {.dtype = tensor->dtype, .data = (void *)(uintptr_t)tensor->bytes};
+    memcpy(operand.dims, tensor->dims, sizeof operand.dims);
+    if (!plait_operand_make_dense(&operand))
+        return plait_error(PLAIT_CORRUPT, "tensor %s: its size overflows", name);
+    *out_operand = operand;
+    *out_lasting = true; /* the model retains the file */
+    return PLAIT_OK;
+}
+
+static void release_weight(void *user, const char *name) {
+    const plait_model *model = user;
+    const plait_gguf_tensor *tensor = plait_gguf_find_tensor(model->gguf, name);
+    if (tensor) plait_gguf_forget_pages(model->gguf, tensor);
+}
+
+static plait_status find_architecture(plait_model *model) {
+    plait_gguf_string name;
+    PLAIT_TRY(plait_gguf_get_string(model->gguf, "general.architecture", &name));
+    model->arch = plait_arch_find(name.bytes, name.length);
+    if (model->arch) return PLAIT_OK;
+    plait_strbuf known;
+    plait_strbuf_init(&known, 0);
+    for (size_t i = 0; plait_model_architecture(i); i++)
+        plait_strbuf_printf(&known, " %s", plait_model_architecture(i));
+    plait_status status =
+        plait_error(PLAIT_UNSUPPORTED, "%s: architecture \"%.*s\" is not known; known are:%s",
+                    plait_gguf_path(model->gguf), (int)(name.length < 60 ? name.length : 60), name.bytes,
+                    plait_strbuf_text(&known));
+    plait_strbuf_deinit(&known);
+    return status;
+}
+
+static void open_tokenizer(plait_model *model) {
+    plait_status status = plait_tokenizer_create(&model->tokenizer, model->gguf, NULL);
+    if (status != PLAIT_OK) plait_error_save(status, &model->tokenizer_failure);
+}
+
+static plait_status open_model(plait_model *model, const char *path, const plait_model_options *options) {
+    plait_gguf_options how = {.read_into_memory = options && options->no_mmap};
+    PLAIT_TRY(plait_gguf_open(&model->gguf, path, &how));
+    PLAIT_TRY(find_architecture(model));
+    PLAIT_TRY(plait_hparams_read(&model->hp, model->gguf, model->arch, &model->arena));
+    PLAIT_TRY(fill_options(model, options));
+    PLAIT_TRY(choose_context(model));
+    open_tokenizer(model);
+    if (model->options.dry) return PLAIT_OK;
+    say_what_fits(model);
+    plait_weight_source source = {.find = find_weight, .release = release_weight, .user = model};
+    return plait_error_context(plait_residence_load(model->engine.residence, &source), "%s", path);
+}
+
+plait_status plait_model_open(plait_model **out, plait_context *context, const char *path,
+                              const plait_model_options *options) {
+    plait_model *model = plait_alloc_array(1, sizeof *model);
+    if (!model) return plait_error_memory("model", sizeof *model);
+    atomic_init(&model->references, 1);
+    model->context = context;
+    plait_arena_init(&model->arena, 0);
+    plait_status status = open_model(model, path, options);
+    if (status != PLAIT_OK) {
+        plait_model_release(model);
+        return status;
+    }
+    *out = model;
+    return PLAIT_OK;
+}
+
+plait_model *plait_model_retain(plait_model *model) {
+    atomic_fetch_add(&model->references, 1);
+    return model;
+}
+
+void plait_model_release(plait_model *model) {
+    if (!model || atomic_fetch_sub(&model->references, 1) > 1) return;
+    plait_engine_destroy(&model->engine);
+    plait_tokenizer_destroy(model->tokenizer);
+    plait_gguf_release(model->gguf);
+    plait_arena_deinit(&model->arena);
+    free(model);
+}
+
+/* ---- facts ---- */
+
+static int64_t count_parameters(const plait_gguf *gguf) {
+    int64_t n = 0;
+    for (size_t i = 0; i < plait_gguf_tensor_count(gguf); i++) n += plait_gguf_tensor_at(gguf, i)->n_elems;
+    return n;
+}
+
+void plait_model_describe(const plait_model *model, plait_model_facts *out) {
+    const plait_hparams *hp = &model->hp;
+    const plait_engine *e = &model->engine;
+    plait_model_facts facts = {.n_vocab = hp->n_vocab,
+                               .n_embd = hp->n_embd,
+                               .n_layers = hp->n_layers,
+                               .n_heads = hp->n_heads[0],
+                               .n_kv_heads = hp->n_kv_heads[0],
+                               .head_dim = hp->k_dim,
+                               .n_ff = hp->n_ff[0],
+                               .context_trained = hp->context_trained,
+                               .context = e->context,
+                               .batch = model->options.batch,
+                               .sequences = model->options.sequences,
+                               .page_len = PLAIT_MODEL_PAGE_LEN,
+                               .n_outputs = plait_min_i64(PLAIT_MODEL_TAIL_OUTPUTS, model->options.batch),
+                               .tied_output = !plait_gguf_find_tensor(model->gguf, "output.weight"),
+                               .has_window = hp->window > 0,
+                               .weight_private_bytes = e->private_bytes,
+                               .weight_mapped_bytes = e->mapped_bytes,
+                               .state_bytes = e->state_bytes,
+                               .temporary_bytes = e->temporary_bytes,
+                               .n_parameters = count_parameters(model->gguf)};
+    strncpy(facts.architecture, model->arch->name, sizeof facts.architecture - 1);
+    *out = facts;
+}
+
+const plait_gguf *plait_model_gguf(const plait_model *model) {
+    return model->gguf;
+}
+
+const plait_tokenizer *plait_model_tokenizer(const plait_model *model) {
+    return model->tokenizer;
+}
+
+plait_status plait_model_need_tokenizer(const plait_model *model, const plait_tokenizer **out) {
+    if (!model->tokenizer) return plait_error_raise(&model->tokenizer_failure);
+    *out = model->tokenizer;
+    return PLAIT_OK;
+}
+
+const plait_plan *plait_model_plan(const plait_model *model) {
+    return model->engine.layers_plan;
+}
+
+const plait_plan *plait_model_tail_plan(const plait_model *model, int kind) {
+    return kind >= 0 && kind < PLAIT_TAIL_COUNT ? model->engine.tail_plans[kind] : NULL;
+}
