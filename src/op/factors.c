@@ -48,8 +48,8 @@ static plait_status take_name(factor_parser *p, char out[16]) {
     while (is_name_char(p->at[n])) n++;
     if (n == 0) return fail(p, p->at, "a name");
     if (n >= 16) return fail(p, p->at, "a name below 16 characters");
+    memset(out, 0, 16);
     memcpy(out, p->at, n);
-    out[n] = 0;
     p->at += n;
     return PLAIT_OK;
 }
@@ -69,7 +69,7 @@ static plait_status take_factor(factor_parser *p, plait_factor_dim *dim) {
     if (index < 0) {
         if (p->out->n_factors == PLAIT_MAX_FACTORS) return fail(p, start, "no more factors");
         index = p->out->n_factors++;
-        strcpy(p->out->factors[index].name, name);
+        memcpy(p->out->factors[index].name, name, sizeof name);
         p->out->factors[index].kind = PLAIT_FACTOR_WHOLE;
     }
     if (dim->n == PLAIT_COUNT_OF(dim->factors)) return fail(p, start, "at most 4 factors in a dim");

@@ -9,14 +9,14 @@
 
 const char *plait_op_input_name(const plait_op *op, int input, char out[16]) {
     plait_factors f;
-    strcpy(out, "?");
+    memcpy(out, "?", 2);
     if (plait_op_factors(op, &f) == PLAIT_OK && input < f.n_inputs) memcpy(out, f.inputs[input].name, 16);
     return out;
 }
 
 const char *plait_op_output_name(const plait_op *op, int output, char out[16]) {
     plait_factors f;
-    strcpy(out, "?");
+    memcpy(out, "?", 2);
     if (plait_op_factors(op, &f) == PLAIT_OK && output < f.n_outputs) memcpy(out, f.outputs[output].name, 16);
     return out;
 }

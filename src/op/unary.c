@@ -40,7 +40,7 @@ static void unary_reference(const plait_op_use *use, double (*f)(double x, const
             {.inputs = {PLAIT_VIEW(PERMUTED, F32, 10, 3, 2, 1)}, __VA_ARGS__},                               \
             {.inputs = {PLAIT_VIEW(STRIDED, F32, 10, 3, 2, 1)}, __VA_ARGS__},                                \
     }
-static const plait_example plain_cases[] = CASES(.attrs = {{NULL}});
+static const plait_example plain_cases[] = CASES(.attrs = {{0}});
 static const plait_example scale_cases[] = CASES(.attrs = {{"factor", {.f = -0.37}}});
 static const plait_example softcap_cases[] = CASES(.attrs = {{"cap", {.f = 1.5}}});
 #undef CASES

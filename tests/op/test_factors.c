@@ -110,9 +110,10 @@ static void damaged_texts_are_refused_or_parsed(void **state) {
         size_t n = strlen(op->factors);
         assert_true(n < sizeof text);
         memcpy(text, op->factors, n + 1);
-        for (int i = 0; i < 1 + round % 3; i++)
-            text[plait_example_random(&seed, (int64_t)n)] =
-                "abd?[](),:;->@ x9_"[plait_example_random(&seed, 18)];
+        for (int i = 0; i < 1 + round % 3; i++) {
+            int64_t place = plait_example_random(&seed, (int64_t)n);
+            text[place] = "abd?[](),:;->@ x9_"[plait_example_random(&seed, 18)];
+        }
         if (round % 5 == 0) text[plait_example_random(&seed, (int64_t)n)] = 0;
         plait_factors f;
         parsed += parse(text, &f) == PLAIT_OK;

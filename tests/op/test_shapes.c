@@ -204,13 +204,15 @@ static double random_number(uint64_t *seed) {
 static void disturb(plait_op_use *use, uint64_t *seed) {
     for (int64_t n = plait_example_random(seed, 4); n >= 0; n--) {
         plait_operand *in = &use->inputs[plait_example_random(seed, PLAIT_MAX_INPUTS)];
+        plait_attr *attr = &use->attrs[plait_example_random(seed, PLAIT_MAX_ATTRS)];
+        int64_t *dim = &in->dims[plait_example_random(seed, PLAIT_MAX_RANK)];
         switch (plait_example_random(seed, 7)) {
         case 0: in->dtype = (plait_dtype)(int)plait_example_random(seed, PLAIT_DTYPE_LIMIT + 2); break;
         case 1: use->present ^= 1u << plait_example_random(seed, PLAIT_MAX_INPUTS); break;
         case 2: use->n_inputs = (int)plait_example_random(seed, PLAIT_MAX_INPUTS + 2); break;
-        case 3: use->attrs[plait_example_random(seed, PLAIT_MAX_ATTRS)].i = random_size(seed); break;
-        case 4: use->attrs[plait_example_random(seed, PLAIT_MAX_ATTRS)].f = random_number(seed); break;
-        default: in->dims[plait_example_random(seed, PLAIT_MAX_RANK)] = random_size(seed); break;
+        case 3: attr->i = random_size(seed); break;
+        case 4: attr->f = random_number(seed); break;
+        default: *dim = random_size(seed); break;
         }
     }
 }
