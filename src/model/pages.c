@@ -1,0 +1,117 @@
+/* Cache pages: counting, taking, sharing, giving up. Host bookkeeping only: no byte of a cache is touched here; copies
+ * of shared pages are listed for the coming step.
+ *
+ * Invariant: the count of a page is the number of list entries that name it; pages with count 0 are on the free
+ * stack, each once. */
+#include "model/session.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const plait_cache_group *group_of(const plait_session *session, int g) {
+    return &session->model->engine.groups[g];
+}
+
+static plait_status init_pool(plait_session *session, int g) {
+    plait_page_pool *pool = &session->pools[g];
+    const plait_cache_group *group = group_of(session, g);
+    size_t n = (size_t)group->n_pages, n_sequences = (size_t)session->model->options.sequences;
+    pool->counts = plait_alloc_array(n, sizeof *pool->counts);
+    pool->free = plait_alloc_array(n, sizeof *pool->free);
+    pool->copies = plait_alloc_array(2 * n_sequences, sizeof *pool->copies);
+    if (!pool->counts || !pool->free || !pool->copies)
+        return plait_error_memory("cache pages", n * sizeof *pool->free);
+    pool->n_pages = pool->n_free = group->n_pages;
+    for (int64_t p = 0; p < group->n_pages; p++) pool->free[p] = (int32_t)(group->n_pages - 1 - p);
+    for (size_t s = 0; s < n_sequences; s++) {
+        int32_t *list = plait_alloc_array((size_t)group->max_list, sizeof *list);
+        if (!list) return plait_error_memory("cache page lists", (uint64_t)group->max_list * sizeof *list);
+        for (int64_t i = 0; i < group->max_list; i++) list[i] = -1;
+        session->sequences[s].pages[g] = list;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_pages_init(plait_session *session) {
+    for (int g = 0; g < session->model->engine.n_groups; g++) PLAIT_TRY(init_pool(session, g));
+    return PLAIT_OK;
+}
+
+void plait_pages_deinit(plait_session *session) {
+    for (int g = 0; g < PLAIT_MODEL_MAX_GROUPS; g++) {
+        free(session->pools[g].counts);
+        free(session->pools[g].free);
+        free(session->pools[g].copies);
+        for (int64_t s = 0; session->sequences && s < session->model->options.sequences; s++)
+            free(session->sequences[s].pages[g]);
+    }
+}
+
+static void release_page(plait_page_pool *pool, int32_t *entry) {
+    if (*entry < 0) return;
+    if (--pool->counts[*entry] == 0) pool->free[pool->n_free++] = *entry;
+    *entry = -1;
+}
+
+static int32_t take_page(plait_page_pool *pool) {
+    int32_t page = pool->free[--pool->n_free];
+    pool->counts[page] = 1;
+    return page;
+}
+
+void plait_pages_drop_unseen(plait_session *session, plait_sequence *sequence) {
+    for (int g = 0; g < session->model->engine.n_groups; g++) {
+        const plait_cache_group *group = group_of(session, g);
+        if (group->window == 0) continue;
+        /* The next query is at position `length`; it sees keys at distance < window. */
+        int64_t first_seen = sequence->length - group->window + 1;
+        for (int64_t i = 0; i < group->max_list && (i + 1) * PLAIT_MODEL_PAGE_LEN <= first_seen; i++)
+            release_page(&session->pools[g], &sequence->pages[g][i]);
+    }
+}
+
+void plait_pages_count(const plait_session *session, const plait_sequence *sequence, int64_t n,
+                       int64_t *out_needed) {
+    for (int g = 0; g < session->model->engine.n_groups; g++) {
+        if (n == 0) continue;
+        int64_t first = sequence->length / PLAIT_MODEL_PAGE_LEN,
+                last = (sequence->length + n - 1) / PLAIT_MODEL_PAGE_LEN;
+        for (int64_t i = first; i <= last; i++) {
+            int32_t page = sequence->pages[g][i];
+            out_needed[g] += page < 0 || session->pools[g].counts[page] > 1;
+        }
+    }
+}
+
+void plait_pages_take(plait_session *session, plait_sequence *sequence, int64_t position) {
+    for (int g = 0; g < session->model->engine.n_groups; g++) {
+        plait_page_pool *pool = &session->pools[g];
+        int32_t *entry = &sequence->pages[g][position / PLAIT_MODEL_PAGE_LEN];
+        if (*entry >= 0 && pool->counts[*entry] == 1) continue;
+        int32_t fresh = take_page(pool);
+        if (*entry >= 0) {
+            pool->copies[2 * pool->n_copies] = *entry;
+            pool->copies[2 * pool->n_copies + 1] = fresh;
+            pool->n_copies++;
+            release_page(pool, entry);
+        }
+        *entry = fresh;
+    }
+}
+
+void plait_pages_release(plait_session *session, plait_sequence *sequence, int64_t first) {
+    for (int g = 0; g < session->model->engine.n_groups; g++)
+        for (int64_t i = first; i < group_of(session, g)->max_list; i++)
+            release_page(&session->pools[g], &sequence->pages[g][i]);
+}
+
+void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to) {
+    for (int g = 0; g < session->model->engine.n_groups; g++)
+        for (int64_t i = 0; i < group_of(session, g)->max_list; i++) {
+            to->pages[g][i] = from->pages[g][i];
+            if (to->pages[g][i] >= 0) session->pools[g].counts[to->pages[g][i]]++;
+        }
+}
