@@ -191,7 +191,7 @@ static plait_status choose_encoding(plait_residence *residence, const plait_grap
     plait_encoding_offer offer;
     int n_offers = 1;
     memcpy(use.dims, entry->shape.dims, sizeof use.dims);
-    strcpy(entry->encoding_name, "file");
+    memcpy(entry->encoding_name, "file", sizeof "file");
     if (residence->no_packing || !list_readers(residence, graphs, n_graphs, entry, readers, &use.n_readers))
         return PLAIT_OK;
     plait_status status = device->vtable->encodings(device, &use, &offer, &n_offers);
