@@ -7,7 +7,9 @@
 #include <string.h>
 
 void *plait_alloc_array(size_t n, size_t size_bytes) {
-    return calloc(n ? n : 1, size_bytes ? size_bytes : 1);
+    size_t bytes;
+    if (!plait_mul_size(n, size_bytes, &bytes)) return NULL;
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {

@@ -50,6 +50,14 @@ static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const vo
     }
 }
 
+/* The slot that holds the key, or NULL. */
+static plait_map_slot *find_key(const plait_map *map, const void *key, size_t key_bytes) {
+    if (!map->slots || key_bytes > UINT32_MAX) return NULL;
+    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
+    plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
+    return slot->key ? slot : NULL;
+}
+
 static plait_status rebuild(plait_map *map, size_t n_slots) {
     plait_map_slot *slots = plait_alloc_array(n_slots, sizeof *slots);
     if (!slots) return plait_error_memory("hash map", n_slots * sizeof *slots);
@@ -76,11 +84,13 @@ plait_status plait_map_reserve(plait_map *map, size_t n) {
 plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value,
                            bool *out_existed) {
     if (key_bytes > UINT32_MAX) return plait_error(PLAIT_LIMIT, "hash map: a key of %zu bytes", key_bytes);
-    PLAIT_TRY(plait_map_reserve(map, map->n_used + 1));
-    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
-    plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
-    bool existed = slot->key != NULL;
+    if (!key) key = ""; /* an empty key may be NULL, but NULL marks a free slot */
+    plait_map_slot *slot = find_key(map, key, key_bytes);
+    bool existed = slot != NULL; /* replacing needs no room and cannot fail */
     if (!existed) {
+        PLAIT_TRY(plait_map_reserve(map, map->n_used + 1));
+        uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
+        slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
         *slot = (plait_map_slot){.key = key, .key_bytes = (uint32_t)key_bytes, .hash = hash};
         map->n_used++;
     }
@@ -90,10 +100,8 @@ plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, ui
 }
 
 bool plait_map_get(const plait_map *map, const void *key, size_t key_bytes, uint32_t *out_value) {
-    if (!map->slots || key_bytes > UINT32_MAX) return false;
-    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
-    const plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
-    if (!slot->key) return false;
+    const plait_map_slot *slot = find_key(map, key ? key : "", key_bytes);
+    if (!slot) return false;
     *out_value = slot->value;
     return true;
 }

@@ -27,7 +27,7 @@ void plait_map_init(plait_map *map);
 void plait_map_deinit(plait_map *map);
 /* Makes room for n keys in all, so that later puts up to that number cannot fail. */
 plait_status plait_map_reserve(plait_map *map, size_t n);
-/* Adds the key, or replaces its value; *out_existed (may be NULL) says which. */
+/* Adds the key, or replaces its value, which cannot fail; *out_existed (may be NULL) says which. */
 plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value,
                            bool *out_existed);
 /* True and *out_value when the key is there. */

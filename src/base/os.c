@@ -3,6 +3,7 @@
 #include "base/os.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -19,21 +20,25 @@
 
 /* ---- reading files ---- */
 
+/* Reads until the end, wherever that is: `expected` bytes are made room for, and one more in which the end shows, so
+ * that a file of the stated size is never copied or held twice. */
 static plait_status read_whole(plait_file *file, int fd, const char *path, uint64_t expected) {
-    size_t capacity = 0, length = 0;
-    unsigned char *bytes = NULL;
+    size_t capacity, length = 0;
+    if (!plait_add_size(expected, 1, &capacity)) return plait_error_memory(path, expected);
+    unsigned char *bytes = plait_alloc_array(capacity, 1);
+    if (!bytes) return plait_error_memory(path, capacity);
     plait_status status = PLAIT_OK;
     for (;;) {
-        size_t want = length < expected ? expected - length : 1 << 16;
-        status = plait_grow(&bytes, &capacity, length + want + 1, 1, SIZE_MAX / 2, path);
+        if (length == capacity)
+            status = plait_grow(&bytes, &capacity, length + (1 << 16), 1, SIZE_MAX / 2, path);
         if (status != PLAIT_OK) break;
-        ssize_t n = read(fd, bytes + length, want);
+        ssize_t n = read(fd, bytes + length, capacity - length);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) status = plait_error(PLAIT_IO, "%s: cannot read: %s", path, strerror(errno));
         if (n <= 0) break;
         length += (size_t)n;
     }
-    if (status != PLAIT_OK) {
+    if (status != PLAIT_OK || length == 0) {
         free(bytes);
         return status;
     }
@@ -92,28 +97,36 @@ void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t 
 
 /* ---- writing files ---- */
 
-plait_status plait_file_writer_open(plait_file_writer *writer, const char *path) {
-    plait_file_writer opened = {.fd = -1};
+/* Creates the temporary under a name that nobody uses: another writer of the same path, in this process or one that
+ * died, must not share it. */
+static plait_status create_temporary(plait_file_writer *writer) {
+    enum { ATTEMPTS = 1000 };
     plait_strbuf name;
     plait_strbuf_init(&name, 0);
-    plait_strbuf_printf(&name, "%s.part.%ld", path, (long)getpid());
-    opened.path = plait_string_copy(path);
-    opened.temporary_path = plait_strbuf_take(&name);
-    if (!opened.path || !opened.temporary_path) {
-        plait_file_writer_abandon(&opened);
-        return plait_error_memory(path, strlen(path));
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        plait_strbuf_clear(&name);
+        plait_strbuf_printf(&name, "%s.part.%ld.%d", writer->path, (long)getpid(), attempt);
+        if (plait_strbuf_status(&name) != PLAIT_OK) break;
+        writer->fd = open(plait_strbuf_text(&name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (writer->fd >= 0 || errno != EEXIST) break;
     }
-    opened.fd = open(opened.temporary_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (opened.fd < 0) {
-        plait_status status =
-            plait_error(PLAIT_IO, "%s: cannot create: %s", opened.temporary_path, strerror(errno));
-        free(opened.temporary_path); /* never made, nothing to remove */
-        opened.temporary_path = NULL;
+    plait_status status = plait_strbuf_status(&name);
+    if (status == PLAIT_OK && writer->fd < 0)
+        status = plait_error(PLAIT_IO, "%s: cannot create: %s", plait_strbuf_text(&name), strerror(errno));
+    if (status == PLAIT_OK) writer->temporary_path = plait_strbuf_take(&name); /* has its memory already */
+    plait_strbuf_deinit(&name);
+    return status;
+}
+
+plait_status plait_file_writer_open(plait_file_writer *writer, const char *path) {
+    plait_file_writer opened = {.fd = -1, .path = plait_string_copy(path)};
+    if (!opened.path) return plait_error_memory(path, strlen(path));
+    plait_status status = create_temporary(&opened);
+    if (status == PLAIT_OK)
+        *writer = opened;
+    else
         plait_file_writer_abandon(&opened);
-        return status;
-    }
-    *writer = opened;
-    return PLAIT_OK;
+    return status;
 }
 
 plait_status plait_file_writer_write(plait_file_writer *writer, const void *bytes, uint64_t size_bytes) {
@@ -180,39 +193,53 @@ static uint64_t number_in_file(const char *path, uint64_t otherwise) {
     return end == text ? otherwise : value;
 }
 
-static uint64_t meminfo_bytes(const char *field) {
+/* The number behind a field name at the start of a line ("MemTotal:", "inactive_file"), or 0. */
+static uint64_t field_in_file(const char *path, const char *field) {
     char line[128];
-    uint64_t bytes = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
+    uint64_t value = 0;
+    FILE *f = fopen(path, "re");
     if (!f) return 0;
     size_t n = strlen(field);
     while (fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0 && line[n] == ':') {
-            bytes = strtoull(line + n + 1, NULL, 10) * 1024;
+        if (strncmp(line, field, n) == 0 && line[n] == ' ') {
+            value = strtoull(line + n, NULL, 10);
             break;
         }
     fclose(f);
-    return bytes;
+    return value;
 }
 
-/* Limit and use of the memory cgroup, version 2 or 1; UINT64_MAX when there is no limit. */
+static uint64_t meminfo_bytes(const char *field) {
+    return field_in_file("/proc/meminfo", field) * 1024;
+}
+
+/* Limit and use of the memory cgroup, version 2 or 1; UINT64_MAX when there is no limit. Cached pages of files count
+ * as use to the kernel, but it gives them up when memory is wanted. */
 static void cgroup_memory(uint64_t *out_limit, uint64_t *out_used) {
+    const char *statistics = "/sys/fs/cgroup/memory.stat", *active = "active_file",
+               *inactive = "inactive_file";
     *out_limit = number_in_file("/sys/fs/cgroup/memory.max", UINT64_MAX);
     *out_used = number_in_file("/sys/fs/cgroup/memory.current", 0);
-    if (*out_limit != UINT64_MAX) return;
-    *out_limit = number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", UINT64_MAX);
-    *out_used = number_in_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", 0);
+    if (*out_limit == UINT64_MAX) {
+        statistics = "/sys/fs/cgroup/memory/memory.stat";
+        active = "total_active_file";
+        inactive = "total_inactive_file";
+        *out_limit = number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", UINT64_MAX);
+        *out_used = number_in_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", 0);
+    }
+    uint64_t cached = field_in_file(statistics, active) + field_in_file(statistics, inactive);
+    *out_used = *out_used > cached ? *out_used - cached : 0;
 }
 
 uint64_t plait_os_memory_available(void) {
-    uint64_t available = meminfo_bytes("MemAvailable"), limit, used;
+    uint64_t available = meminfo_bytes("MemAvailable:"), limit, used;
     cgroup_memory(&limit, &used);
     uint64_t left = limit == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
     return left < available ? left : available;
 }
 
 uint64_t plait_os_memory_total(void) {
-    uint64_t total = meminfo_bytes("MemTotal"), limit, used;
+    uint64_t total = meminfo_bytes("MemTotal:"), limit, used;
     cgroup_memory(&limit, &used);
     return limit < total ? limit : total;
 }

@@ -111,12 +111,27 @@ void plait_strbuf_json_string(plait_strbuf *s, const char *text) {
     plait_strbuf_json_string_n(s, text, strlen(text));
 }
 
+/* Printed numbers have a point, whatever the program's locale says: its mark, of one byte or more, stands between
+ * two digits. Returns the new length. */
+static size_t restore_point(char *number) {
+    static const char plain[] = "0123456789+-einfa.";
+    char *mark = number + strspn(number, plain);
+    if (!*mark) return strlen(number);
+    char *after = mark + strcspn(mark, "0123456789");
+    *mark = '.';
+    memmove(mark + 1, after, strlen(after) + 1);
+    return strlen(number);
+}
+
 size_t plait_format_double(double value, char *out) {
+    char text[40]; /* room for a mark of several bytes */
     for (int digits = 1; digits <= 17; digits++) {
-        int n = snprintf(out, 32, "%.*g", digits, value);
-        if (digits == 17 || strtod(out, NULL) == value) return (size_t)n;
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (digits == 17 || strtod(text, NULL) == value) break;
     }
-    return 0;
+    size_t n = restore_point(text);
+    memcpy(out, text, n + 1);
+    return n;
 }
 
 void plait_strbuf_json_number(plait_strbuf *s, double value) {
@@ -155,6 +170,10 @@ void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double value = (double)size_bytes;
     size_t unit = 0;
-    while (value >= 1024 && unit + 1 < PLAIT_COUNT_OF(units)) value /= 1024, unit++;
-    plait_strbuf_printf(s, unit == 0 ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, units[unit]);
+    /* 1023.95 would print as 1024.0 */
+    while (value >= (unit == 0 ? 1024 : 1023.95) && unit + 1 < PLAIT_COUNT_OF(units)) value /= 1024, unit++;
+    char number[40];
+    snprintf(number, sizeof number, "%.*f", unit == 0 ? 0 : value < 9.995 ? 2 : 1, value);
+    restore_point(number);
+    plait_strbuf_printf(s, "%s %s", number, units[unit]);
 }

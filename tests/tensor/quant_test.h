@@ -1,9 +1,9 @@
-/* What the tests of block formats share: golden files, random rows of many kinds, error measures. Golden data is
- * read from the shared folder when it is there, else from the copy in the tree; both have the same files. */
+/* What the tests of block formats share: golden files, random rows of many kinds, error measures. */
 #ifndef PLAIT_TESTS_QUANT_TEST_H
 #define PLAIT_TESTS_QUANT_TEST_H
 
 #include "plait/types.h"
+#include "support/paths.h"
 #include "tensor/quant/quant.h"
 
 #include <math.h>
@@ -14,17 +14,11 @@
 
 enum { GOLDEN_COLS = 512, GOLDEN_ROWS = 6 };
 
-static const char *golden_folder(void) {
-    FILE *f = fopen(PLAIT_SHARED_DIR "/golden/quants/index.json", "rb");
-    if (!f) return PLAIT_GOLDEN_DIR "/quants";
-    fclose(f);
-    return PLAIT_SHARED_DIR "/golden/quants";
-}
-
 /* A whole golden file, NUL-terminated; fails the test when it is missing. The caller frees. */
 static inline void *golden_read(const char *name, size_t *out_bytes) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", golden_folder(), name);
+    char relative[128], path[PLAIT_TEST_PATH_BYTES];
+    snprintf(relative, sizeof relative, "quants/%s", name);
+    plait_test_golden(relative, path);
     FILE *f = fopen(path, "rb");
     if (!f) fail_msg("missing golden file %s", path);
     fseek(f, 0, SEEK_END);

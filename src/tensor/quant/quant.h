@@ -3,7 +3,7 @@
  * file. Plain float types (F32, F16, BF16, F64) and integers have entries too, in plain.c, so that every dtype
  * can be decoded.
  *
- * All functions are pure: no allocation, no state, no locale, any thread. Decoding follows the format's
+ * All functions are pure: no allocation, no state, no locale, any thread; encoders use up to 300 KiB of stack. Decoding follows the format's
  * definition exactly (float32 results, subnormals kept); the source of each layout is in its file.
  */
 #ifndef PLAIT_TENSOR_QUANT_H

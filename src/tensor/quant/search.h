@@ -89,21 +89,4 @@ typedef struct plait_pairs {
 plait_pairs plait_search_pairs(const plait_pairs_format *format, const plait_search_input *in,
                                uint8_t *scales, uint8_t *mins, uint8_t *codes);
 
-/* One assignment pass of the scale-and-offset searches: codes q = nearest of (x - o) / s in 0..q_max, and what
- * least squares needs from them. */
-typedef struct plait_affine_sums {
-    double w, wq, wqq, wx, wxq;
-    double error; /* under the s and o given */
-} plait_affine_sums;
-void plait_affine_assign(const float *x, const float *w, int n, int q_max, float s, float o,
-                         plait_affine_sums *out);
-/* Scale and offset that minimise the error of those codes; false when they do not determine both. */
-bool plait_affine_solve(const plait_affine_sums *sums, double *out_s, double *out_o);
-/* Best real scale (>= 0) and offset of n elements; offset_sign -1 or +1 forbids offsets of the other sign, 0
- * allows both. */
-void plait_affine_fit(const float *x, const float *w, int n, int q_max, int offset_sign, double *out_s,
-                      double *out_o);
-/* The codes of that assignment; s may be 0 (then 0). */
-void plait_affine_codes(const float *x, int n, int q_max, float s, float o, uint8_t *codes);
-
 #endif

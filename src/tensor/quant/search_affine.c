@@ -21,13 +21,21 @@ static inline float code_of(float v, float q_max) {
     return v + ROUNDER - ROUNDER;
 }
 
+/* What least squares needs from an assignment of codes. */
+typedef struct affine_sums {
+    double w, wq, wqq, wx, wxq;
+    double error; /* under the scale and offset given */
+} affine_sums;
+
+/* 1 / s, and 0 where that is no finite number: then every code is 0. */
 static inline float inverse_of(float s) {
     float inverse = s > 0 || s < 0 ? 1 / s : 0;
     return fabsf(inverse) <= FLT_MAX ? inverse : 0;
 }
 
-void plait_affine_assign(const float *x, const float *w, int n, int q_max, float s, float o,
-                         plait_affine_sums *out) {
+/* One assignment pass: codes q = nearest of (x - o) / s in 0..q_max, and the sums over them. n is a multiple of 4. */
+static void assign_codes(const float *x, const float *w, int n, int q_max, float s, float o,
+                         affine_sums *out) {
     enum { LANES = 4 };
     float inverse = inverse_of(s), last = (float)q_max;
     float aw[LANES] = {0}, aq[LANES] = {0}, aqq[LANES] = {0}, ax[LANES] = {0}, axq[LANES] = {0},
@@ -43,7 +51,7 @@ void plait_affine_assign(const float *x, const float *w, int n, int q_max, float
             axq[l] += wq * xi;
             ae[l] += wi * off * off;
         }
-    *out = (plait_affine_sums){0};
+    *out = (affine_sums){0};
     for (int l = 0; l < LANES; l++) {
         out->w += aw[l];
         out->wq += aq[l];
@@ -54,7 +62,8 @@ void plait_affine_assign(const float *x, const float *w, int n, int q_max, float
     }
 }
 
-bool plait_affine_solve(const plait_affine_sums *a, double *out_s, double *out_o) {
+/* Scale and offset that minimise the error of those codes; false when they do not determine both. */
+static bool least_squares(const affine_sums *a, double *out_s, double *out_o) {
     double determinant = a->w * a->wqq - a->wq * a->wq;
     if (!(determinant > 1e-6 * a->w * a->wqq)) return false;
     *out_s = (a->w * a->wxq - a->wx * a->wq) / determinant;
@@ -62,7 +71,8 @@ bool plait_affine_solve(const plait_affine_sums *a, double *out_s, double *out_o
     return true;
 }
 
-void plait_affine_codes(const float *x, int n, int q_max, float s, float o, uint8_t *codes) {
+/* The codes of an assignment. */
+static void store_codes(const float *x, int n, int q_max, float s, float o, uint8_t *codes) {
     float inverse = inverse_of(s);
     for (int i = 0; i < n; i++) codes[i] = (uint8_t)code_of((x[i] - o) * inverse, (float)q_max);
 }
@@ -71,9 +81,9 @@ void plait_affine_codes(const float *x, int n, int q_max, float s, float o, uint
 static void descend(const float *x, const float *w, int n, int q_max, int offset_sign, double s, double o,
                     double *error, double *best_s, double *best_o) {
     for (int round = 0; round < 4; round++) {
-        plait_affine_sums sums;
+        affine_sums sums;
         if (offset_sign * o < 0) o = 0;
-        plait_affine_assign(x, w, n, q_max, (float)s, (float)o, &sums);
+        assign_codes(x, w, n, q_max, (float)s, (float)o, &sums);
         bool better = sums.error < *error;
         if (better) {
             *error = sums.error;
@@ -81,7 +91,7 @@ static void descend(const float *x, const float *w, int n, int q_max, int offset
             *best_o = (float)o;
         }
         if (round > 1 && !better) return;
-        if (!plait_affine_solve(&sums, &s, &o)) return;
+        if (!least_squares(&sums, &s, &o)) return;
         if (offset_sign * o < 0) {
             o = 0;
             s = sums.wqq > 0 ? sums.wxq / sums.wqq : 0;
@@ -93,8 +103,10 @@ static void descend(const float *x, const float *w, int n, int q_max, int offset
 /* How much of the range to cut off (or add) at either end, in hundredths; few codes profit from bolder cuts. */
 static const int cuts_coarse[] = {-12, 0, 6, 12, 19, 27, 36}, cuts_fine[] = {-4, 0, 4, 8, 13};
 
-void plait_affine_fit(const float *x, const float *w, int n, int q_max, int offset_sign, double *out_s,
-                      double *out_o) {
+/* Best real scale (>= 0) and offset of n elements; offset_sign -1 or +1 forbids offsets of the other sign, 0 allows
+ * both. */
+static void fit_affine(const float *x, const float *w, int n, int q_max, int offset_sign, double *out_s,
+                       double *out_o) {
     float low = x[0], high = x[0];
     for (int i = 1; i < n; i++) {
         low = x[i] < low ? x[i] : low;
@@ -127,10 +139,10 @@ typedef struct affine_best {
 static void try_affine(const plait_search_input *in, int q_max, double s, double o, affine_best *best) {
     for (int round = 0; round < 3; round++) {
         affine_best now;
-        plait_affine_sums sums;
+        affine_sums sums;
         now.bits.d = plait_search_f16(s, in->unit, &now.s);
         now.bits.m = plait_search_f16(o, in->unit, &now.o);
-        plait_affine_assign(in->x, in->w, in->n, q_max, (float)now.s, (float)now.o, &sums);
+        assign_codes(in->x, in->w, in->n, q_max, (float)now.s, (float)now.o, &sums);
         now.error = sums.error;
         if (now.error < best->error) *best = now;
         if (!(sums.w > 0)) return;
@@ -161,7 +173,7 @@ plait_affine plait_search_affine(const plait_search_input *in, int q_max, uint8_
     affine_best best = {.error = DBL_MAX};
     float high = -FLT_MAX;
     for (int i = 0; i < in->n; i++) high = in->x[i] > high ? in->x[i] : high;
-    plait_affine_fit(in->x, in->w, in->n, q_max, 0, &s, &o);
+    fit_affine(in->x, in->w, in->n, q_max, 0, &s, &o);
     for (int steps = -1; steps <= 1; steps++) {
         /* Where the rounding of the offset exceeds the spread of the values, a scale that reaches from a
          * neighbouring offset to them is the better choice. */
@@ -171,7 +183,7 @@ plait_affine plait_search_affine(const plait_search_input *in, int q_max, uint8_
         try_affine(in, q_max, (high - anchor) / q_max, anchor, &best);
         try_affine(in, q_max, luckiest_quotient(high - anchor, q_max, in->unit), anchor, &best);
     }
-    plait_affine_codes(in->x, in->n, q_max, (float)best.s, (float)best.o, codes);
+    store_codes(in->x, in->n, q_max, (float)best.s, (float)best.o, codes);
     return best.bits;
 }
 
@@ -198,8 +210,8 @@ static int clamp_level(double v, int max) {
 }
 
 /* Best minimum for one scale level of a sub-block; false when (scale, min) does not beat *error. */
-static bool try_scale(const pairs_search *p, int b, const pairs_state *state, int scale,
-                      plait_affine_sums *sums, int *out_min) {
+static bool try_scale(const pairs_search *p, int b, const pairs_state *state, int scale, affine_sums *sums,
+                      int *out_min) {
     const plait_pairs_format *f = p->format;
     const float *x = p->in->x + b * f->sub_elems, *w = p->in->w + b * f->sub_elems;
     double s = scale * state->d, o = p->o[b];
@@ -208,8 +220,8 @@ static bool try_scale(const pairs_search *p, int b, const pairs_state *state, in
     for (int round = 0; round < 3; round++) {
         int min = state->dmin != 0 ? clamp_level(-o / state->dmin, f->level_max) : 0;
         if (min == tried || min == tried_before) break;
-        plait_affine_sums now;
-        plait_affine_assign(x, w, f->sub_elems, f->q_max, (float)s, (float)(-state->dmin * min), &now);
+        affine_sums now;
+        assign_codes(x, w, f->sub_elems, f->q_max, (float)s, (float)(-state->dmin * min), &now);
         if (now.error < sums->error) {
             *sums = now;
             *out_min = min;
@@ -228,7 +240,7 @@ static void evaluate_pairs(const pairs_search *p, pairs_state *state) {
     int window = p->format->level_max < 32 ? 2 : 1;
     state->error = state->uu = state->uv = state->vv = state->xu = state->xv = 0;
     for (int b = 0; b < p->n_subs; b++) {
-        plait_affine_sums best = {.error = DBL_MAX};
+        affine_sums best = {.error = DBL_MAX};
         int min = 0, scale = 0;
         int centre = state->d > 0 ? clamp_level(p->s[b] / state->d, p->format->level_max) : 0;
         for (int level = centre - window; level <= centre + window; level++)
@@ -275,10 +287,9 @@ static void use_idle_min(const pairs_search *p, pairs_state *best) {
         if (best->mins[b]) return;
     double wx = 0, w = 0;
     for (int b = 0; b < p->n_subs; b++) {
-        plait_affine_sums sums;
-        plait_affine_assign(p->in->x + b * p->format->sub_elems, p->in->w + b * p->format->sub_elems,
-                            p->format->sub_elems, p->format->q_max, (float)(best->d * best->scales[b]), 0,
-                            &sums);
+        affine_sums sums;
+        assign_codes(p->in->x + b * p->format->sub_elems, p->in->w + b * p->format->sub_elems,
+                     p->format->sub_elems, p->format->q_max, (float)(best->d * best->scales[b]), 0, &sums);
         wx += best->d * best->scales[b] * sums.wq - sums.wx;
         w += sums.w;
     }
@@ -292,8 +303,8 @@ static void search_pairs_signed(pairs_search *p, int offset_sign, pairs_state *b
     const plait_pairs_format *f = p->format;
     double largest_s = 0, largest_o = 0;
     for (int b = 0; b < p->n_subs; b++) {
-        plait_affine_fit(p->in->x + b * f->sub_elems, p->in->w + b * f->sub_elems, f->sub_elems, f->q_max,
-                         offset_sign, &p->s[b], &p->o[b]);
+        fit_affine(p->in->x + b * f->sub_elems, p->in->w + b * f->sub_elems, f->sub_elems, f->q_max,
+                   offset_sign, &p->s[b], &p->o[b]);
         largest_s = fmax(largest_s, p->s[b]);
         largest_o = fmax(largest_o, fabs(p->o[b]));
     }
@@ -329,9 +340,9 @@ plait_pairs plait_search_pairs(const plait_pairs_format *format, const plait_sea
     for (int b = 0; b < p.n_subs; b++) {
         scales[b] = best.scales[b];
         mins[b] = best.mins[b];
-        plait_affine_codes(in->x + b * format->sub_elems, format->sub_elems, format->q_max,
-                           (float)(best.d * scales[b]), (float)(-best.dmin * mins[b]),
-                           codes + b * format->sub_elems);
+        store_codes(in->x + b * format->sub_elems, format->sub_elems, format->q_max,
+                    (float)(best.d * scales[b]), (float)(-best.dmin * mins[b]),
+                    codes + b * format->sub_elems);
     }
     return best.bits;
 }
