@@ -69,8 +69,21 @@ void plait_tok_trie_deinit(plait_tok_trie *trie);
 /* Adds a string (not empty) and sets *out_node to its end. The value is set by the caller. */
 plait_status plait_tok_trie_add(plait_tok_trie *trie, const char *key, uint32_t key_bytes,
                                 uint32_t *out_node);
+/* Where the search for an edge begins. */
+static inline size_t plait_tok_trie_slot(const plait_tok_trie *trie, uint32_t key) {
+    uint64_t h = (key + 1ull) * trie->multiplier;
+    return (size_t)(h ^ h >> 32) & (trie->n_slots - 1);
+}
+
 /* The child of a node, 0 when there is none. */
-uint32_t plait_tok_trie_step(const plait_tok_trie *trie, uint32_t node, unsigned char byte);
+static inline uint32_t plait_tok_trie_step(const plait_tok_trie *trie, uint32_t node, unsigned char byte) {
+    if (node == 0) return trie->root[byte];
+    uint32_t key = node << 8 | byte;
+    for (size_t i = plait_tok_trie_slot(trie, key);; i = (i + 1) & (trie->n_slots - 1)) {
+        if (trie->slots[i] == 0) return 0;
+        if (trie->slots[i] >> 32 == key) return (uint32_t)trie->slots[i];
+    }
+}
 
 /* ---- special.c: the automaton that finds special tokens ---- */
 

@@ -12,11 +12,6 @@
 
 enum { FIRST_SLOTS = 1024, MAX_NODES = 1 << 24 };
 
-static size_t slot_of(const plait_tok_trie *trie, uint32_t key) {
-    uint64_t h = (key + 1ull) * trie->multiplier;
-    return (size_t)(h ^ h >> 32) & (trie->n_slots - 1);
-}
-
 plait_status plait_tok_trie_init(plait_tok_trie *trie) {
     *trie = (plait_tok_trie){.n_slots = FIRST_SLOTS, .n_nodes = 1};
     if (getrandom(&trie->multiplier, sizeof trie->multiplier, GRND_NONBLOCK) != sizeof trie->multiplier)
@@ -36,17 +31,8 @@ void plait_tok_trie_deinit(plait_tok_trie *trie) {
     *trie = (plait_tok_trie){0};
 }
 
-uint32_t plait_tok_trie_step(const plait_tok_trie *trie, uint32_t node, unsigned char byte) {
-    if (node == 0) return trie->root[byte];
-    uint32_t key = node << 8 | byte;
-    for (size_t i = slot_of(trie, key);; i = (i + 1) & (trie->n_slots - 1)) {
-        if (trie->slots[i] == 0) return 0;
-        if (trie->slots[i] >> 32 == key) return (uint32_t)trie->slots[i];
-    }
-}
-
 static void insert_edge(plait_tok_trie *trie, uint64_t edge) {
-    size_t i = slot_of(trie, (uint32_t)(edge >> 32));
+    size_t i = plait_tok_trie_slot(trie, (uint32_t)(edge >> 32));
     while (trie->slots[i] != 0) i = (i + 1) & (trie->n_slots - 1);
     trie->slots[i] = edge;
 }

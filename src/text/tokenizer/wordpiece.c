@@ -43,7 +43,7 @@ static void emit_unknown(plait_tokenizer_scratch *s, size_t first) {
     if (unknown != PLAIT_NO_TOKEN) plait_tok_emit(s, (uint32_t)unknown);
 }
 
-static void end_word(plait_tokenizer_scratch *s, word *w) {
+static void match_word(plait_tokenizer_scratch *s, const word *w) {
     const plait_tok_trie *trie = &s->tokenizer->trie;
     size_t first = s->out.n;
     bool known = w->n_chars <= PLAIT_TOK_WORD_CHARS;
@@ -58,7 +58,20 @@ static void end_word(plait_tokenizer_scratch *s, word *w) {
         if (known) plait_tok_emit(s, id);
         at = end;
     }
-    if (!known && w->n_chars) emit_unknown(s, first);
+    if (!known) emit_unknown(s, first);
+}
+
+static void end_word(plait_tokenizer_scratch *s, word *w) {
+    uint32_t hash;
+    if (w->n_chars == 0) return;
+    /* A word that is too long has lost its end: what is left must not be taken for another word. */
+    if (w->n_chars > PLAIT_TOK_WORD_CHARS) {
+        match_word(s, w);
+    } else if (!plait_tok_cache_get(s, w->bytes, w->n_bytes, &hash)) {
+        size_t first = s->out.n;
+        match_word(s, w);
+        plait_tok_cache_put(s, w->bytes, w->n_bytes, hash, first);
+    }
     w->n_bytes = w->n_chars = 0;
 }
 
@@ -97,6 +110,11 @@ plait_status plait_tok_encode_wordpiece(plait_tokenizer_scratch *s, const char *
     PLAIT_TRY(plait_tok_out_reserve(s, n + 1));
     for (size_t i = 0; i < n; i++) {
         uint32_t c = (uint32_t)s->codes[i];
+        /* Most text is letters without more ado. */
+        if (c < 0x80 && ((c | 0x20) - 'a' < 26 || c - '0' < 10)) {
+            add_char(&w, c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+            continue;
+        }
         utf8proc_category_t category = utf8proc_category((int32_t)c);
         if (is_space(c, category)) {
             end_word(s, &w);
