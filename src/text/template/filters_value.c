@@ -1,0 +1,211 @@
+/* Filters over single values: default, attr, and conversions to numbers. */
+#include "text/template/builtin.h"
+#include "text/template/eval.h"
+#include "text/template/print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool given(const plait_tpl_call *c, int i) {
+    return c->v[i].kind != PLAIT_TPL_MISSING;
+}
+
+static bool filter_default(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    bool use = c->self.kind == PLAIT_TPL_UNDEFINED ||
+               (given(c, 1) && plait_tpl_truth(c->v[1]) && !plait_tpl_truth(c->self));
+    *out = c->self;
+    if (!use) return true;
+    *out = c->v[0];
+    return given(c, 0) || plait_tpl_str_text(r, "", out);
+}
+
+/* foo|attr("x"): attributes only, never keys of a dict. */
+static bool filter_attr(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    const plait_tpl_str *name;
+    if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
+    if (!plait_tpl_as_str(r, c->v[0], "attr", &name)) return false;
+    if (c->self.kind == PLAIT_TPL_DICT && !plait_tpl_find_method(PLAIT_TPL_DICT, name)) {
+        *out = plait_tpl_undefined_name(r, "'dict' object has no attribute '%.*s'",
+                                        (int)(name->n_bytes < 80 ? name->n_bytes : 80), name->bytes);
+        return r->status == PLAIT_OK;
+    }
+    return plait_tpl_get_attribute(r, c->self, name, out);
+}
+
+static bool filter_abs(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    plait_tpl_value v = c->self;
+    if (v.kind == PLAIT_TPL_FLOAT) return *out = plait_tpl_float(fabs(v.u.real)), true;
+    if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
+    if (!plait_tpl_is_number(v))
+        return plait_tpl_type_error(r, "abs: expected a number, found %s", plait_tpl_type_name(v));
+    int64_t i = v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer;
+    if (i == INT64_MIN) return plait_tpl_int_overflow(r);
+    *out = plait_tpl_int(i < 0 ? -i : i);
+    return true;
+}
+
+/* Text without underscores between digits and without white space around, as int() and float() read it; false when it
+ * does not fit. Other scripts' digits are not read. */
+static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out, size_t n) {
+    plait_tpl_value stripped;
+    if (!plait_tpl_str_strip(r, s, NULL, true, true, &stripped)) return false;
+    const plait_tpl_str *t = stripped.u.string;
+    size_t k = 0;
+    for (size_t i = 0; i < t->n_bytes; i++) {
+        char ch = t->bytes[i];
+        if (ch == '_') {
+            bool between = i > 0 && i + 1 < t->n_bytes && strchr("_+-. ", t->bytes[i - 1]) == NULL &&
+                           strchr("_+-. ", t->bytes[i + 1]) == NULL;
+            if (!between) return false;
+            continue;
+        }
+        if (k + 1 >= n || ch == 0) return false;
+        out[k++] = ch;
+    }
+    out[k] = '\0';
+    return k > 0;
+}
+
+/* float(text) of Python: decimal, inf, nan; nothing hexadecimal. */
+static bool text_to_double(plait_tpl_render *r, const plait_tpl_str *s, double *out) {
+    char text[512], *end;
+    if (!plain_number(r, s, text, sizeof text) || strpbrk(text, "xX(")) return false;
+    if (text[0] == ' ' || text[strspn(text, "+-")] == '\0') return false;
+    *out = strtod(text, &end);
+    return *end == '\0';
+}
+
+static int digit_of(char ch) {
+    return ch >= '0' && ch <= '9'                     ? ch - '0'
+           : (ch | 0x20) >= 'a' && (ch | 0x20) <= 'z' ? (ch | 0x20) - 'a' + 10
+                                                      : 99;
+}
+
+/* int(text, base): 1 read, 0 not an integer, -1 beyond 64 bits. */
+static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base, int64_t *out) {
+    char text[512];
+    const char *p = text;
+    if (!plain_number(r, s, text, sizeof text)) return 0;
+    bool negative = *p == '-';
+    p += *p == '-' || *p == '+';
+    if (p[0] == '0' && p[1]) {
+        char kind = (char)(p[1] | 0x20);
+        int64_t said = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
+        if (said && (base == said || base == 0)) p += 2, base = said;
+    }
+    if (base == 0) base = 10;
+    if (!*p) return 0;
+    int64_t value = 0;
+    for (; *p; p++) {
+        if (digit_of(*p) >= base) return 0;
+        if (__builtin_mul_overflow(value, base, &value) ||
+            __builtin_sub_overflow(value, (int64_t)digit_of(*p), &value))
+            return -1;
+    }
+    if (!negative && value == INT64_MIN) return -1;
+    *out = negative ? value : -value;
+    return 1;
+}
+
+static bool double_to_int(plait_tpl_render *r, double d, plait_tpl_value *out) {
+    if (fabs(d) >= 9.2233720368547758e18) return plait_tpl_int_overflow(r);
+    *out = plait_tpl_int((int64_t)d);
+    return true;
+}
+
+static bool filter_int(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    plait_tpl_value v = c->self, otherwise = given(c, 0) ? c->v[0] : plait_tpl_int(0);
+    int64_t base = 10, i;
+    double d;
+    if (given(c, 1) && !plait_tpl_as_int(r, c->v[1], "int", &base)) return false;
+    if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
+    *out = otherwise;
+    if (v.kind == PLAIT_TPL_INT) return *out = v, true;
+    if (v.kind == PLAIT_TPL_BOOL) return *out = plait_tpl_int(v.u.boolean), true;
+    if (v.kind == PLAIT_TPL_FLOAT) {
+        if (isinf(v.u.real)) return plait_tpl_type_error(r, "cannot convert float infinity to integer");
+        return isnan(v.u.real) || double_to_int(r, v.u.real, out);
+    }
+    if (v.kind != PLAIT_TPL_STRING) return true;
+    int read = text_to_int(r, v.u.string, base, &i);
+    if (read < 0) return plait_tpl_int_overflow(r);
+    if (read > 0) return *out = plait_tpl_int(i), true;
+    if (r->status != PLAIT_OK) return false;
+    if (text_to_double(r, v.u.string, &d) && isfinite(d)) return double_to_int(r, d, out);
+    return r->status == PLAIT_OK;
+}
+
+static bool filter_float(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    double d;
+    if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
+    *out = given(c, 0) ? c->v[0] : plait_tpl_float(0);
+    if (plait_tpl_is_number(c->self))
+        *out = plait_tpl_float(plait_tpl_as_double(c->self));
+    else if (c->self.kind == PLAIT_TPL_STRING && text_to_double(r, c->self.u.string, &d))
+        *out = plait_tpl_float(d);
+    return r->status == PLAIT_OK;
+}
+
+/* round(x, n) of Python: correctly rounded by way of the decimal form, ties to even as they really are. */
+static double round_digits(double d, int64_t digits) {
+    char text[400];
+    if (!isfinite(d) || digits > 22 + 300) return d;
+    if (digits < 0) {
+        if (digits < -308) return copysign(0.0, d);
+        double unit = pow(10, (double)-digits), y = d / unit, z = round(y);
+        if (fabs(y - z) == 0.5) z = 2.0 * round(y / 2.0);
+        return z * unit;
+    }
+    snprintf(text, sizeof text, "%.*f", (int)digits, d);
+    return strtod(text, NULL);
+}
+
+static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_value *out) {
+    int64_t unit = 1;
+    if (digits >= 0) return *out = plait_tpl_int(i), true;
+    for (int64_t k = digits; k < 0; k++)
+        if (__builtin_mul_overflow(unit, (int64_t)10, &unit)) return *out = plait_tpl_int(0), true;
+    int64_t rest = i % unit, base = i - rest;
+    if (rest < 0) {
+        rest += unit;
+        if (__builtin_sub_overflow(base, unit, &base)) return plait_tpl_int_overflow(r);
+    }
+    bool up = rest > unit - rest || (rest == unit - rest && (base / unit) % 2 != 0);
+    if (up && __builtin_add_overflow(base, unit, &base)) return plait_tpl_int_overflow(r);
+    *out = plait_tpl_int(base);
+    return true;
+}
+
+static bool filter_round(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    int64_t digits = 0;
+    const plait_tpl_str *method = NULL;
+    plait_tpl_value v = c->self;
+    if (given(c, 0) && !plait_tpl_as_int(r, c->v[0], "round", &digits)) return false;
+    if (given(c, 1) && !plait_tpl_as_str(r, c->v[1], "round", &method)) return false;
+    bool common = !method || plait_tpl_str_is(method, "common"),
+         ceiling = method && plait_tpl_str_is(method, "ceil");
+    if (!common && !ceiling && !plait_tpl_str_is(method, "floor"))
+        return plait_tpl_type_error(r, "round: method must be common, ceil or floor");
+    if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
+    if (!plait_tpl_is_number(v))
+        return plait_tpl_type_error(r, "round: expected a number, found %s", plait_tpl_type_name(v));
+    if (common && v.kind != PLAIT_TPL_FLOAT)
+        return round_int(r, v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer, digits, out);
+    if (common) return *out = plait_tpl_float(round_digits(v.u.real, digits)), true;
+    double unit = pow(10, (double)digits), scaled = plait_tpl_as_double(v) * unit;
+    *out = plait_tpl_float((ceiling ? ceil(scaled) : floor(scaled)) / unit);
+    return true;
+}
+
+const plait_tpl_builtin plait_tpl_filters_value[] = {
+    {"default", "?default_value ?boolean", filter_default},
+    {"d", "?default_value ?boolean", filter_default},
+    {"attr", "name", filter_attr},
+    {"abs", "", filter_abs},
+    {"int", "?default ?base", filter_int},
+    {"float", "?default", filter_float},
+    {"round", "?precision ?method", filter_round},
+    {0},
+};

@@ -1,0 +1,436 @@
+/* The lexer. Invariant: `at` only moves forward, and line and line_start belong to `at` whenever a token is made. */
+#include "text/template/lexer.h"
+
+#include "base/utf8.h"
+#include "text/template/string.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum tag_end { END_BLOCK, END_PRINT } tag_end;
+
+static bool fail_here(plait_tpl_lexer *x, const char *what) {
+    x->r->line = x->line;
+    x->r->column = (uint32_t)(x->at - x->line_start + 1);
+    return plait_tpl_fail(x->r, PLAIT_CORRUPT, "%s", what);
+}
+
+/* Moves to `to`, counting lines. */
+static void move_to(plait_tpl_lexer *x, size_t to) {
+    for (; x->at < to; x->at++)
+        if (x->text[x->at] == '\n') {
+            x->line++;
+            x->line_start = x->at + 1;
+        }
+}
+
+static bool add_token(plait_tpl_lexer *x, plait_tpl_token_kind kind, plait_tpl_value value) {
+    if (x->n_tokens == x->capacity) {
+        size_t capacity = x->capacity ? x->capacity * 2 : 64;
+        plait_tpl_token *tokens = plait_tpl_alloc(x->r, capacity, sizeof *tokens);
+        if (!tokens) return false;
+        if (x->n_tokens) memcpy(tokens, x->tokens, x->n_tokens * sizeof *tokens);
+        x->tokens = tokens;
+        x->capacity = capacity;
+    }
+    x->tokens[x->n_tokens++] = (plait_tpl_token){.kind = (uint8_t)kind,
+                                                 .line = x->line,
+                                                 .column = (uint32_t)(x->at - x->line_start + 1),
+                                                 .value = value};
+    return true;
+}
+
+static bool add_text(plait_tpl_lexer *x, size_t from, size_t to) {
+    plait_tpl_value v;
+    if (to <= from) return true;
+    return plait_tpl_str_borrow(x->r, x->text + from, to - from, 0, &v) && add_token(x, PLAIT_TPL_T_TEXT, v);
+}
+
+static bool at_text(const plait_tpl_lexer *x, size_t at, const char *what) {
+    size_t n = strlen(what);
+    return x->n_bytes - at >= n && memcmp(x->text + at, what, n) == 0;
+}
+
+static size_t skip_space(const plait_tpl_lexer *x, size_t at) {
+    while (at < x->n_bytes) {
+        uint32_t code = 0;
+        size_t used = plait_utf8_decode(x->text + at, x->n_bytes - at, &code);
+        if (!used || !plait_tpl_is_space(code)) break;
+        at += used;
+    }
+    return at;
+}
+
+/* End of text [from, to) without the white space at its end. */
+static size_t strip_end(const plait_tpl_lexer *x, size_t from, size_t to) {
+    while (to > from) {
+        size_t p = to - 1;
+        uint32_t code = 0;
+        while (p > from && ((unsigned char)x->text[p] & 0xC0) == 0x80) p--;
+        if (plait_utf8_decode(x->text + p, to - p, &code) != to - p || !plait_tpl_is_space(code)) break;
+        to = p;
+    }
+    return to;
+}
+
+/* Text before a tag, cut as the tag's sign asks: '-' strips it, '+' leaves it, and otherwise white space between the
+ * start of the line and a block or comment goes. */
+static size_t cut_before(const plait_tpl_lexer *x, size_t from, size_t to, char sign, bool lstrip,
+                         bool line_starting) {
+    if (sign == '-') return strip_end(x, from, to);
+    if (sign == '+' || !lstrip) return to;
+    size_t line = to;
+    while (line > from && x->text[line - 1] != '\n') line--;
+    if (line == from && !line_starting) return to;
+    return strip_end(x, line, to) == line ? line : to;
+}
+
+/* Where the text continues behind "%}" or "#}" that ends at `at`. */
+static size_t after_block(const plait_tpl_lexer *x, size_t at, char sign) {
+    if (sign == '-') return skip_space(x, at);
+    if (sign == '+') return at;
+    return at < x->n_bytes && x->text[at] == '\n' ? at + 1 : at;
+}
+
+static char sign_at(const plait_tpl_lexer *x, size_t at) {
+    return at < x->n_bytes && (x->text[at] == '-' || x->text[at] == '+') ? x->text[at] : 0;
+}
+
+static bool lex_comment(plait_tpl_lexer *x) {
+    size_t at = x->at + 2 + (sign_at(x, x->at + 2) != 0), from = at;
+    while (at < x->n_bytes && !at_text(x, at, "#}")) at++;
+    if (at >= x->n_bytes) return fail_here(x, "missing end of comment tag");
+    char sign = at > from ? sign_at(x, at - 1) : 0;
+    move_to(x, after_block(x, at + 2, sign));
+    return true;
+}
+
+/* Position behind a tag "{% NAME %}" that starts at `at`, or 0; *sign_before and *sign_end are its signs, *end the
+ * position behind "%}". */
+static bool word_tag(const plait_tpl_lexer *x, size_t at, const char *name, char *sign_before, char *sign_end,
+                     size_t *end) {
+    if (!at_text(x, at, "{%")) return false;
+    at += 2;
+    *sign_before = sign_at(x, at);
+    at = skip_space(x, at + (*sign_before != 0));
+    if (!at_text(x, at, name)) return false;
+    at = skip_space(x, at + strlen(name));
+    *sign_end = sign_at(x, at);
+    at += *sign_end != 0;
+    if (!at_text(x, at, "%}")) return false;
+    *end = at + 2;
+    return true;
+}
+
+static bool lex_raw(plait_tpl_lexer *x, size_t begin_end, char begin_sign) {
+    move_to(x, begin_sign == '-' ? skip_space(x, begin_end) : begin_end);
+    size_t from = x->at, at = from, end = 0;
+    char before = 0, sign = 0;
+    bool starting = from > 0 && x->text[from - 1] == '\n';
+    while (at < x->n_bytes && !word_tag(x, at, "endraw", &before, &sign, &end)) at++;
+    if (at >= x->n_bytes) return fail_here(x, "missing end of raw directive");
+    if (!add_text(x, from, cut_before(x, from, at, before, true, starting))) return false;
+    move_to(x, after_block(x, end, sign));
+    return true;
+}
+
+/* --- inside tags --- */
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int digit_value(char c) {
+    return is_digit(c)            ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : 99;
+}
+
+/* Digits of a base with single underscores between them; returns the end, `at` when there are none. */
+static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool underscore_first) {
+    size_t p = at;
+    while (p < x->n_bytes) {
+        bool line = x->text[p] == '_' && (p > at || underscore_first);
+        size_t q = p + line;
+        if (q >= x->n_bytes || digit_value(x->text[q]) >= base) break;
+        p = q + 1;
+    }
+    return p;
+}
+
+/* End of a float literal at `at`, or `at`. */
+static size_t scan_float(const plait_tpl_lexer *x, size_t at) {
+    size_t p = scan_digits(x, at, 10, false), good = at;
+    if (p == at || (at > 0 && x->text[at - 1] == '.')) return at;
+    if (p < x->n_bytes && x->text[p] == '.') {
+        size_t q = scan_digits(x, p + 1, 10, false);
+        if (q > p + 1) p = good = q;
+    }
+    if (p < x->n_bytes && (x->text[p] == 'e' || x->text[p] == 'E')) {
+        size_t q = p + 1;
+        if (q < x->n_bytes && (x->text[q] == '+' || x->text[q] == '-')) q++;
+        size_t end = scan_digits(x, q, 10, false);
+        if (end > q) good = end;
+    }
+    return good;
+}
+
+static bool add_float(plait_tpl_lexer *x, size_t end) {
+    char small[64];
+    size_t n = 0;
+    for (size_t i = x->at; i < end; i++) {
+        if (x->text[i] == '_') continue;
+        if (n + 1 >= sizeof small) return fail_here(x, "a number literal is too long");
+        small[n++] = x->text[i];
+    }
+    small[n] = '\0';
+    if (!add_token(x, PLAIT_TPL_T_FLOAT, plait_tpl_float(strtod(small, NULL)))) return false;
+    move_to(x, end);
+    return true;
+}
+
+static bool add_integer(plait_tpl_lexer *x) {
+    int base = 10;
+    size_t at = x->at, end;
+    char kind = at + 1 < x->n_bytes && x->text[at] == '0' ? (char)(x->text[at + 1] | 0x20) : 0;
+    if (kind == 'b' || kind == 'o' || kind == 'x') {
+        int wanted = kind == 'b' ? 2 : kind == 'o' ? 8 : 16;
+        if (scan_digits(x, at + 2, wanted, true) > at + 2) base = wanted, at += 2;
+    }
+    if (base != 10)
+        end = scan_digits(x, at, base, true);
+    else if (x->text[at] == '0')
+        end = scan_digits(x, at, 1, false);
+    else
+        end = scan_digits(x, at, 10, false);
+    int64_t value = 0;
+    for (size_t i = at; i < end; i++) {
+        if (x->text[i] == '_') continue;
+        if (__builtin_mul_overflow(value, (int64_t)base, &value) ||
+            __builtin_add_overflow(value, (int64_t)digit_value(x->text[i]), &value))
+            return fail_here(x, "an integer literal beyond 64 bits");
+    }
+    if (!add_token(x, PLAIT_TPL_T_INTEGER, plait_tpl_int(value))) return false;
+    move_to(x, end);
+    return true;
+}
+
+/* One escape sequence behind a backslash at x->text[*at - 1]; Python's "unicode-escape". */
+static bool put_escape(plait_tpl_lexer *x, plait_tpl_builder *b, size_t *at, size_t end) {
+    static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
+    char c = x->text[*at];
+    const char *simple = memchr(from, c, sizeof from - 1);
+    size_t n = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    uint32_t code = 0;
+    if (simple) {
+        (*at)++;
+        plait_tpl_put(b, &to[simple - from], 1, 0);
+        return true;
+    }
+    if (c == '\n') { /* a continued line */
+        (*at)++;
+        return true;
+    }
+    if (c >= '0' && c <= '7') {
+        for (n = 0; n < 3 && *at < end && x->text[*at] >= '0' && x->text[*at] <= '7'; n++)
+            code = code * 8 + (uint32_t)(x->text[(*at)++] - '0');
+        plait_tpl_put_code(b, code, 0);
+        return true;
+    }
+    if (c == 'N') return fail_here(x, "escapes of named characters are not supported");
+    if (n == 0) { /* unknown: stays as it is */
+        plait_tpl_put(b, "\\", 1, 0);
+        return true;
+    }
+    (*at)++;
+    for (size_t i = 0; i < n; i++, (*at)++) {
+        if (*at >= end || digit_value(x->text[*at]) > 15)
+            return fail_here(x, "a broken \\x, \\u or \\U escape");
+        code = code * 16 + (uint32_t)digit_value(x->text[*at]);
+    }
+    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+        return fail_here(x, "an escape that is no character");
+    plait_tpl_put_code(b, code, 0);
+    return true;
+}
+
+static bool add_string(plait_tpl_lexer *x) {
+    char quote = x->text[x->at];
+    size_t end = x->at + 1;
+    bool escapes = false;
+    while (end < x->n_bytes && x->text[end] != quote) {
+        escapes = escapes || x->text[end] == '\\';
+        end += x->text[end] == '\\' ? 2 : 1;
+    }
+    if (end >= x->n_bytes) return fail_here(x, "a string without its closing quote");
+    plait_tpl_value v;
+    size_t at = x->at + 1;
+    if (escapes) {
+        plait_tpl_builder b;
+        plait_tpl_builder_init(&b, x->r);
+        while (at < end) {
+            const char *p = memchr(x->text + at, '\\', end - at);
+            size_t stop = p ? (size_t)(p - x->text) : end;
+            plait_tpl_put(&b, x->text + at, stop - at, 0);
+            at = stop + 1;
+            if (p && !put_escape(x, &b, &at, end)) return false;
+        }
+        if (!plait_tpl_finish(&b, &v)) return false;
+    } else if (!plait_tpl_str_borrow(x->r, x->text + at, end - at, 0, &v)) {
+        return false;
+    }
+    if (!add_token(x, PLAIT_TPL_T_STRING, v)) return false;
+    move_to(x, end + 1);
+    return true;
+}
+
+/* End of a name at `at`, or `at`: letters, digits, underscores and what Unicode counts with them. */
+static size_t scan_name(const plait_tpl_lexer *x, size_t at) {
+    size_t p = at;
+    while (p < x->n_bytes) {
+        uint32_t code = 0;
+        size_t used = plait_utf8_decode(x->text + p, x->n_bytes - p, &code);
+        if (!used || !plait_tpl_is_word(code) || (p == at && plait_tpl_is_decimal(code))) break;
+        p += used;
+    }
+    return p;
+}
+
+static bool add_operator(plait_tpl_lexer *x) {
+    static const char *const twos[] = {"//", "**", "==", "!=", ">=", "<="};
+    char c = x->text[x->at], op[3] = {c, 0, 0};
+    size_t n = 1;
+    for (size_t i = 0; i < sizeof twos / sizeof *twos; i++)
+        if (at_text(x, x->at, twos[i])) op[1] = twos[i][1], n = 2;
+    if (n == 1 && (c == 0 || !strchr("+-/*%~[](){}><=.:|,;", c)))
+        return fail_here(x, "an unexpected character");
+    if (c == '(' || c == '[' || c == '{') {
+        if (x->n_closers == sizeof x->closers)
+            return plait_tpl_fail(x->r, PLAIT_LIMIT, "more than %zu open brackets", sizeof x->closers);
+        x->closers[x->n_closers++] = c == '(' ? ')' : c == '[' ? ']' : '}';
+    } else if (c == ')' || c == ']' || c == '}') {
+        if (x->n_closers == 0 || x->closers[--x->n_closers] != c)
+            return fail_here(x, "a closing bracket too many");
+    }
+    if (!add_token(x, PLAIT_TPL_T_OPERATOR, plait_tpl_none())) return false;
+    memcpy(x->tokens[x->n_tokens - 1].op, op, sizeof op);
+    move_to(x, x->at + n);
+    return true;
+}
+
+/* Ends the tag when it ends here: sets *done. */
+static bool lex_tag_end(plait_tpl_lexer *x, tag_end end, bool *done) {
+    char sign = sign_at(x, x->at);
+    if (end == END_PRINT && sign == '+') sign = 0;
+    size_t at = x->at + (sign != 0);
+    *done = x->n_closers == 0 && at_text(x, at, end == END_BLOCK ? "%}" : "}}");
+    if (!*done) return true;
+    if (!add_token(x, end == END_BLOCK ? PLAIT_TPL_T_BLOCK_END : PLAIT_TPL_T_PRINT_END, plait_tpl_none()))
+        return false;
+    at += 2;
+    if (end == END_BLOCK)
+        at = after_block(x, at, sign);
+    else if (sign == '-')
+        at = skip_space(x, at);
+    move_to(x, at);
+    return true;
+}
+
+static bool lex_tag(plait_tpl_lexer *x, tag_end end) {
+    if (!add_token(x, end == END_BLOCK ? PLAIT_TPL_T_BLOCK_BEGIN : PLAIT_TPL_T_PRINT_BEGIN, plait_tpl_none()))
+        return false;
+    move_to(x, x->at + 2 + (sign_at(x, x->at + 2) != 0));
+    x->n_closers = 0;
+    while (x->at < x->n_bytes) {
+        bool done;
+        if (!lex_tag_end(x, end, &done)) return false;
+        if (done) return true;
+        size_t next = skip_space(x, x->at);
+        if (next > x->at) {
+            move_to(x, next);
+            continue;
+        }
+        char c = x->text[x->at];
+        size_t stop;
+        bool ok;
+        if ((stop = scan_float(x, x->at)) > x->at) {
+            ok = add_float(x, stop);
+        } else if (is_digit(c)) {
+            ok = add_integer(x);
+        } else if ((stop = scan_name(x, x->at)) > x->at) {
+            plait_tpl_value v;
+            ok = plait_tpl_str_borrow(x->r, x->text + x->at, stop - x->at, 0, &v) &&
+                 add_token(x, PLAIT_TPL_T_NAME, v);
+            if (ok) move_to(x, stop);
+        } else if (c == '"' || c == '\'') {
+            ok = add_string(x);
+        } else {
+            ok = add_operator(x);
+        }
+        if (!ok) return false;
+    }
+    return true; /* the parser says what is missing */
+}
+
+/* Position of the next "{%", "{{" or "{#", or the end. */
+static size_t next_tag(const plait_tpl_lexer *x, size_t at) {
+    while (at < x->n_bytes) {
+        const char *p = memchr(x->text + at, '{', x->n_bytes - at);
+        if (!p) break;
+        at = (size_t)(p - x->text);
+        if (at + 1 < x->n_bytes && (p[1] == '%' || p[1] == '{' || p[1] == '#')) return at;
+        at++;
+    }
+    return x->n_bytes;
+}
+
+static bool lex_all(plait_tpl_lexer *x) {
+    while (x->at < x->n_bytes) {
+        size_t from = x->at, tag = next_tag(x, from), raw_end = 0;
+        bool starting = from == 0 || x->text[from - 1] == '\n';
+        if (tag == x->n_bytes) {
+            if (!add_text(x, from, tag)) return false;
+            move_to(x, tag);
+            break;
+        }
+        char kind = x->text[tag + 1], sign = sign_at(x, tag + 2), raw_sign = 0, raw_before = 0;
+        if (!add_text(x, from, cut_before(x, from, tag, sign, kind != '{', starting))) return false;
+        move_to(x, tag);
+        bool raw =
+            kind == '%' && word_tag(x, tag, "raw", &raw_before, &raw_sign, &raw_end) && raw_sign != '+';
+        if (!(kind == '#' ? lex_comment(x)
+              : raw       ? lex_raw(x, raw_end, raw_sign)
+                          : lex_tag(x, kind == '%' ? END_BLOCK : END_PRINT)))
+            return false;
+    }
+    return add_token(x, PLAIT_TPL_T_END, plait_tpl_none());
+}
+
+/* A copy with \n as the only line end and without one at the end. */
+static char *normalise(plait_tpl_render *r, const char *text, size_t n_bytes, size_t *out_n) {
+    char *copy = plait_tpl_alloc(r, n_bytes + 1, 1);
+    if (!copy) return NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        char c = text[i];
+        if (c == '\r') {
+            if (i + 1 < n_bytes && text[i + 1] == '\n') continue;
+            c = '\n';
+        }
+        copy[n++] = c;
+    }
+    if (n > 0 && copy[n - 1] == '\n') n--;
+    *out_n = n;
+    return copy;
+}
+
+bool plait_tpl_lex(plait_tpl_lexer *x, plait_tpl_render *r, const char *text, size_t n_bytes) {
+    *x = (plait_tpl_lexer){.r = r, .line = 1};
+    if (!plait_utf8_valid(text, n_bytes))
+        return plait_tpl_fail(r, PLAIT_CORRUPT, "the text is not valid UTF-8");
+    x->text = normalise(r, text, n_bytes, &x->n_bytes);
+    return x->text && lex_all(x);
+}

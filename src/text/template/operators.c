@@ -1,0 +1,226 @@
+/* Arithmetic and relations with Python's rules. Invariant: an integer result that needs more than 64 bits is an error,
+ * never a wrapped or rounded number. */
+#include "base/size.h"
+#include "text/template/eval.h"
+#include "text/template/print.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const op_names[] = {
+    "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+
+static bool unsupported(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b) {
+    if (a.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, a);
+    if (b.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, b);
+    if (op == PLAIT_TPL_OP_ADD && (a.kind == PLAIT_TPL_STRING) != (b.kind == PLAIT_TPL_STRING))
+        return plait_tpl_type_error(r, "cannot add %s to %s; only strings can be joined to strings",
+                                    plait_tpl_type_name(b), plait_tpl_type_name(a));
+    return plait_tpl_type_error(r, "unsupported operand types for %s: %s and %s", op_names[op],
+                                plait_tpl_type_name(a), plait_tpl_type_name(b));
+}
+
+static bool zero_division(plait_tpl_render *r) {
+    return plait_tpl_type_error(r, "division by zero");
+}
+
+static bool integer_power(plait_tpl_render *r, int64_t base, int64_t exponent, plait_tpl_value *out) {
+    int64_t result = 1;
+    if (base == 0 || base == 1 || base == -1) {
+        *out = plait_tpl_int(exponent == 0 ? 1 : base == -1 && exponent % 2 == 0 ? 1 : base);
+        return true;
+    }
+    for (; exponent > 0; exponent--)
+        if (__builtin_mul_overflow(result, base, &result)) return plait_tpl_int_overflow(r);
+    *out = plait_tpl_int(result);
+    return true;
+}
+
+static bool floor_integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
+    if (b == 0) return zero_division(r);
+    if (b == -1) { /* the one quotient that can overflow */
+        if (op == PLAIT_TPL_OP_MOD) return *out = plait_tpl_int(0), true;
+        if (__builtin_sub_overflow((int64_t)0, a, &a)) return plait_tpl_int_overflow(r);
+        return *out = plait_tpl_int(a), true;
+    }
+    int64_t q = a / b, m = a % b;
+    if (m != 0 && (m < 0) != (b < 0)) q--, m += b;
+    *out = plait_tpl_int(op == PLAIT_TPL_OP_MOD ? m : q);
+    return true;
+}
+
+static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
+    int64_t result;
+    bool over;
+    switch (op) {
+    case PLAIT_TPL_OP_ADD: over = __builtin_add_overflow(a, b, &result); break;
+    case PLAIT_TPL_OP_SUB: over = __builtin_sub_overflow(a, b, &result); break;
+    case PLAIT_TPL_OP_MUL: over = __builtin_mul_overflow(a, b, &result); break;
+    case PLAIT_TPL_OP_DIV:
+        if (b == 0) return zero_division(r);
+        *out = plait_tpl_float((double)a / (double)b);
+        return true;
+    case PLAIT_TPL_OP_POW:
+        if (b >= 0) return integer_power(r, a, b, out);
+        if (a == 0) return zero_division(r);
+        *out = plait_tpl_float(pow((double)a, (double)b));
+        return true;
+    default: return floor_integers(r, op, a, b, out);
+    }
+    if (over) return plait_tpl_int_overflow(r);
+    *out = plait_tpl_int(result);
+    return true;
+}
+
+/* Quotient and remainder as CPython computes them, so that a == (a // b) * b + a % b as nearly as can be. */
+static double floor_doubles(plait_tpl_op op, double a, double b) {
+    double m = fmod(a, b), q = (a - m) / b;
+    if (m != 0) {
+        if ((b < 0) != (m < 0)) m += b, q -= 1;
+    } else {
+        m = copysign(0.0, b);
+    }
+    if (op == PLAIT_TPL_OP_MOD) return m;
+    if (q == 0) return copysign(0.0, a / b);
+    double whole = floor(q);
+    return q - whole > 0.5 ? whole + 1 : whole;
+}
+
+static bool doubles(plait_tpl_render *r, plait_tpl_op op, double a, double b, plait_tpl_value *out) {
+    double result;
+    switch (op) {
+    case PLAIT_TPL_OP_ADD: result = a + b; break;
+    case PLAIT_TPL_OP_SUB: result = a - b; break;
+    case PLAIT_TPL_OP_MUL: result = a * b; break;
+    case PLAIT_TPL_OP_POW:
+        if (a == 0 && b < 0) return zero_division(r);
+        if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
+            return plait_tpl_type_error(r, "a power that is a complex number");
+        result = pow(a, b);
+        if (isinf(result) && isfinite(a) && isfinite(b))
+            return plait_tpl_type_error(r, "a float result is too large");
+        break;
+    default:
+        if (b == 0) return zero_division(r);
+        result = op == PLAIT_TPL_OP_DIV ? a / b : floor_doubles(op, a, b);
+    }
+    *out = plait_tpl_float(result);
+    return true;
+}
+
+static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, plait_tpl_value *out) {
+    plait_tpl_builder b;
+    const plait_tpl_str *whole;
+    size_t total;
+    if (n < 0 || s->n_bytes == 0) n = 0;
+    plait_tpl_builder_init(&b, r);
+    if (!plait_mul_size((size_t)n, s->n_bytes, &total) || total > r->limits.memory_bytes)
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a string longer than the limit of %zu bytes",
+                              r->limits.memory_bytes);
+    if (!plait_tpl_step(r, (uint64_t)n + (total >> 6))) return false;
+    for (int64_t i = 0; i < n && !b.failed; i++) plait_tpl_put_str(&b, s);
+    return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
+}
+
+static bool repeat_list(plait_tpl_render *r, plait_tpl_value v, int64_t n, plait_tpl_value *out) {
+    const plait_tpl_list *list = v.u.list;
+    plait_tpl_value result;
+    size_t total;
+    if (n < 0 || list->n_items == 0) n = 0;
+    if (!plait_mul_size((size_t)n, list->n_items, &total) ||
+        total > r->limits.memory_bytes / sizeof(plait_tpl_value))
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a list beyond the limit of %zu bytes of memory",
+                              r->limits.memory_bytes);
+    if (!plait_tpl_step(r, total) || !plait_tpl_list_new(r, v.kind, total, &result)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(result.u.list->items + result.u.list->n_items, list->items,
+               list->n_items * sizeof(plait_tpl_value));
+        result.u.list->n_items += list->n_items;
+    }
+    *out = result;
+    return true;
+}
+
+static bool join_lists(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
+    const plait_tpl_list *x = a.u.list, *y = b.u.list;
+    plait_tpl_value result;
+    if (!plait_tpl_step(r, x->n_items + y->n_items) ||
+        !plait_tpl_list_new(r, a.kind, x->n_items + y->n_items, &result))
+        return false;
+    if (x->n_items) memcpy(result.u.list->items, x->items, x->n_items * sizeof(plait_tpl_value));
+    if (y->n_items) memcpy(result.u.list->items + x->n_items, y->items, y->n_items * sizeof(plait_tpl_value));
+    result.u.list->n_items = x->n_items + y->n_items;
+    result.u.list->foreign = x->foreign || y->foreign;
+    *out = result;
+    return true;
+}
+
+static bool join_strings(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
+                         plait_tpl_value *out) {
+    plait_tpl_value x, y;
+    if (!a->markup && !b->markup) return plait_tpl_str_concat(r, a, b, out);
+    if (!plait_tpl_str_escape(r, a, &x) || !plait_tpl_str_escape(r, b, &y) ||
+        !plait_tpl_str_concat(r, x.u.string, y.u.string, out))
+        return false;
+    return plait_tpl_str_with_markup(r, out->u.string, true, out);
+}
+
+bool plait_tpl_add(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
+    return plait_tpl_binary(r, PLAIT_TPL_OP_ADD, a, b, out);
+}
+
+static int64_t int_of(plait_tpl_value v) {
+    return v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer;
+}
+
+static bool repeat(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
+    plait_tpl_value sequence = plait_tpl_is_number(a) ? b : a, times = plait_tpl_is_number(a) ? a : b;
+    if (times.kind != PLAIT_TPL_INT && times.kind != PLAIT_TPL_BOOL)
+        return unsupported(r, PLAIT_TPL_OP_MUL, a, b);
+    if (sequence.kind == PLAIT_TPL_STRING) return repeat_str(r, sequence.u.string, int_of(times), out);
+    if (sequence.kind == PLAIT_TPL_LIST || sequence.kind == PLAIT_TPL_TUPLE)
+        return repeat_list(r, sequence, int_of(times), out);
+    return unsupported(r, PLAIT_TPL_OP_MUL, a, b);
+}
+
+bool plait_tpl_binary(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b,
+                      plait_tpl_value *out) {
+    if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
+        if (a.kind == PLAIT_TPL_FLOAT || b.kind == PLAIT_TPL_FLOAT)
+            return doubles(r, op, plait_tpl_as_double(a), plait_tpl_as_double(b), out);
+        return integers(r, op, int_of(a), int_of(b), out);
+    }
+    if (op == PLAIT_TPL_OP_ADD && a.kind == PLAIT_TPL_STRING && b.kind == PLAIT_TPL_STRING)
+        return join_strings(r, a.u.string, b.u.string, out);
+    if (op == PLAIT_TPL_OP_ADD && a.kind == b.kind && (a.kind == PLAIT_TPL_LIST || a.kind == PLAIT_TPL_TUPLE))
+        return join_lists(r, a, b, out);
+    if (op == PLAIT_TPL_OP_MOD && a.kind == PLAIT_TPL_STRING)
+        return plait_tpl_format_percent(r, a.u.string, b, out);
+    if (op == PLAIT_TPL_OP_MUL) return repeat(r, a, b, out);
+    return unsupported(r, op, a, b);
+}
+
+bool plait_tpl_relation(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b,
+                        bool *out) {
+    int c;
+    switch (op) {
+    case PLAIT_TPL_OP_EQ: return plait_tpl_equal(r, a, b, out);
+    case PLAIT_TPL_OP_NE:
+        if (!plait_tpl_equal(r, a, b, out)) return false;
+        *out = !*out;
+        return true;
+    case PLAIT_TPL_OP_IN: return plait_tpl_contains(r, b, a, out);
+    case PLAIT_TPL_OP_NOT_IN:
+        if (!plait_tpl_contains(r, b, a, out)) return false;
+        *out = !*out;
+        return true;
+    default: break;
+    }
+    if (!plait_tpl_compare(r, a, b, op_names[op], &c))
+        return false; /* 2: not comparable (NaN), nothing holds */
+    *out = op == PLAIT_TPL_OP_LT   ? c == -1
+           : op == PLAIT_TPL_OP_LE ? c == -1 || c == 0
+           : op == PLAIT_TPL_OP_GT ? c == 1
+                                   : c == 1 || c == 0;
+    return true;
+}

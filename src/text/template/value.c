@@ -1,0 +1,639 @@
+/* Values: truth, equality, order, hashing, and the two containers. Invariant: everything is allocated from the
+ * rendering's arena, and every recursion (nested containers) counts against the depth limit. */
+#include "text/template/value.h"
+
+#include "base/map.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "text/template/builtin.h"
+#include "text/template/iterate.h"
+#include "text/template/string.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SMALL_DICT = 8 };
+
+bool plait_tpl_fail(plait_tpl_render *r, plait_status status, const char *format, ...) {
+    if (r->status != PLAIT_OK) return false; /* the first failure is the one that counts */
+    va_list args;
+    va_start(args, format);
+    plait_error_v(status, format, args);
+    va_end(args);
+    r->status = plait_error_context(status, "template line %" PRIu32 ", column %" PRIu32, r->line, r->column);
+    return false;
+}
+
+bool plait_tpl_undefined_error(plait_tpl_render *r, plait_tpl_value v) {
+    return plait_tpl_fail(r, PLAIT_INVALID_ARGUMENT, "%s",
+                          v.u.hint ? v.u.hint : "an undefined value was used");
+}
+
+bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
+    uint64_t before = r->steps;
+    if (n > r->limits.steps - before)
+        return plait_tpl_fail(r, PLAIT_LIMIT, "more than the limit of %" PRIu64 " steps", r->limits.steps);
+    r->steps = before + n;
+    if ((before >> 12) != (r->steps >> 12) && plait_time_ns() > r->deadline_ns)
+        return plait_tpl_fail(r, PLAIT_LIMIT, "longer than the limit of %" PRIu64 " ms",
+                              r->limits.time_ns / 1000000);
+    return true;
+}
+
+bool plait_tpl_enter(plait_tpl_render *r) {
+    if (r->depth >= r->limits.depth)
+        return plait_tpl_fail(r, PLAIT_LIMIT, "nested deeper than the limit of %" PRIu32, r->limits.depth);
+    r->depth++;
+    return true;
+}
+
+void *plait_tpl_alloc(plait_tpl_render *r, size_t n, size_t size_bytes) {
+    if (r->status != PLAIT_OK) return NULL;
+    void *p = plait_arena_alloc(&r->arena, n, size_bytes);
+    if (p) return p;
+    size_t bytes;
+    if (!plait_mul_size(n, size_bytes, &bytes) || bytes > r->limits.memory_bytes - r->arena.used_bytes) {
+        plait_tpl_fail(r, PLAIT_LIMIT, "needs more than the limit of %zu bytes of memory",
+                       r->limits.memory_bytes);
+        return NULL;
+    }
+    r->status = plait_error_memory("template rendering", bytes);
+    return NULL;
+}
+
+plait_tpl_value plait_tpl_none(void) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_NONE};
+}
+
+plait_tpl_value plait_tpl_bool(bool b) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_BOOL, .u.boolean = b};
+}
+
+plait_tpl_value plait_tpl_int(int64_t i) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_INT, .u.integer = i};
+}
+
+plait_tpl_value plait_tpl_float(double f) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_FLOAT, .u.real = f};
+}
+
+plait_tpl_value plait_tpl_string(const plait_tpl_str *s) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_STRING, .u.string = s};
+}
+
+plait_tpl_value plait_tpl_undefined(const char *hint) {
+    return (plait_tpl_value){.kind = PLAIT_TPL_UNDEFINED, .u.hint = hint};
+}
+
+plait_tpl_value plait_tpl_undefined_name(plait_tpl_render *r, const char *format, ...) {
+    char text[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return plait_tpl_undefined(r->status == PLAIT_OK ? plait_arena_string(&r->arena, text) : NULL);
+}
+
+const char *plait_tpl_type_name(plait_tpl_value v) {
+    switch (v.kind) {
+    case PLAIT_TPL_UNDEFINED: return "Undefined";
+    case PLAIT_TPL_MISSING: return "missing";
+    case PLAIT_TPL_NONE: return "NoneType";
+    case PLAIT_TPL_BOOL: return "bool";
+    case PLAIT_TPL_INT: return "int";
+    case PLAIT_TPL_FLOAT: return "float";
+    case PLAIT_TPL_STRING: return "str";
+    case PLAIT_TPL_LIST: return "list";
+    case PLAIT_TPL_TUPLE: return "tuple";
+    case PLAIT_TPL_DICT: return "dict";
+    case PLAIT_TPL_RANGE: return "range";
+    case PLAIT_TPL_VIEW:
+        return v.u.view->part == PLAIT_TPL_KEYS     ? "dict_keys"
+               : v.u.view->part == PLAIT_TPL_VALUES ? "dict_values"
+                                                    : "dict_items";
+    case PLAIT_TPL_ITERATOR: return "generator";
+    case PLAIT_TPL_NAMESPACE: return "Namespace";
+    case PLAIT_TPL_LOOP: return "LoopContext";
+    case PLAIT_TPL_MACRO: return "Macro";
+    case PLAIT_TPL_BUILTIN: return "function";
+    case PLAIT_TPL_METHOD: return "method";
+    case PLAIT_TPL_CYCLER: return "Cycler";
+    case PLAIT_TPL_JOINER: return "Joiner";
+    }
+    return "object";
+}
+
+bool plait_tpl_truth(plait_tpl_value v) {
+    switch (v.kind) {
+    case PLAIT_TPL_UNDEFINED:
+    case PLAIT_TPL_MISSING:
+    case PLAIT_TPL_NONE: return false;
+    case PLAIT_TPL_BOOL: return v.u.boolean;
+    case PLAIT_TPL_INT: return v.u.integer != 0;
+    case PLAIT_TPL_FLOAT: return v.u.real != 0;
+    case PLAIT_TPL_STRING: return v.u.string->n_bytes != 0;
+    case PLAIT_TPL_LIST:
+    case PLAIT_TPL_TUPLE: return v.u.list->n_items != 0;
+    case PLAIT_TPL_DICT: return v.u.dict->n_entries != 0;
+    case PLAIT_TPL_RANGE: return v.u.range->length != 0;
+    case PLAIT_TPL_VIEW: return v.u.view->dict->n_entries != 0;
+    default: return true;
+    }
+}
+
+bool plait_tpl_is_number(plait_tpl_value v) {
+    return v.kind == PLAIT_TPL_INT || v.kind == PLAIT_TPL_FLOAT || v.kind == PLAIT_TPL_BOOL;
+}
+
+double plait_tpl_as_double(plait_tpl_value v) {
+    return v.kind == PLAIT_TPL_FLOAT  ? v.u.real
+           : v.kind == PLAIT_TPL_BOOL ? (double)v.u.boolean
+                                      : (double)v.u.integer;
+}
+
+bool plait_tpl_as_int(plait_tpl_render *r, plait_tpl_value v, const char *what, int64_t *out) {
+    if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
+    if (v.kind != PLAIT_TPL_INT && v.kind != PLAIT_TPL_BOOL)
+        return plait_tpl_type_error(r, "%s: expected an int, found %s", what, plait_tpl_type_name(v));
+    *out = v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer;
+    return true;
+}
+
+bool plait_tpl_as_str(plait_tpl_render *r, plait_tpl_value v, const char *what, const plait_tpl_str **out) {
+    if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
+    if (v.kind != PLAIT_TPL_STRING)
+        return plait_tpl_type_error(r, "%s: expected a string, found %s", what, plait_tpl_type_name(v));
+    *out = v.u.string;
+    return true;
+}
+
+bool plait_tpl_int_overflow(plait_tpl_render *r) {
+    return plait_tpl_fail(r, PLAIT_LIMIT, "an integer beyond 64 bits");
+}
+
+/* --- equality and order --- */
+
+/* Compares an int with a double without losing bits: -1, 0, 1, or 2 for NaN. */
+static int compare_int_double(int64_t i, double d) {
+    if (isnan(d)) return 2;
+    if (d >= 9223372036854775808.0) return -1;
+    if (d < -9223372036854775808.0) return 1;
+    int64_t whole = (int64_t)d;
+    if (i != whole) return i < whole ? -1 : 1;
+    double rest = d - (double)whole;
+    return rest > 0 ? -1 : rest < 0 ? 1 : 0;
+}
+
+static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
+    if (a.kind == PLAIT_TPL_FLOAT && b.kind == PLAIT_TPL_FLOAT) {
+        double x = a.u.real, y = b.u.real;
+        return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
+    }
+    if (a.kind == PLAIT_TPL_FLOAT) {
+        int c = compare_numbers(b, a);
+        return c == 2 ? 2 : -c;
+    }
+    int64_t x = a.kind == PLAIT_TPL_BOOL ? a.u.boolean : a.u.integer;
+    if (b.kind == PLAIT_TPL_FLOAT) return compare_int_double(x, b.u.real);
+    int64_t y = b.kind == PLAIT_TPL_BOOL ? b.u.boolean : b.u.integer;
+    return x < y ? -1 : x > y;
+}
+
+static bool equal_items(plait_tpl_render *r, const plait_tpl_list *a, const plait_tpl_list *b, bool *out) {
+    *out = false;
+    if (a->n_items != b->n_items) return true;
+    for (size_t i = 0; i < a->n_items; i++) {
+        bool same;
+        if (!plait_tpl_equal(r, a->items[i], b->items[i], &same)) return false;
+        if (!same) return true;
+    }
+    *out = true;
+    return true;
+}
+
+static bool equal_dicts(plait_tpl_render *r, const plait_tpl_dict *a, const plait_tpl_dict *b, bool *out) {
+    *out = false;
+    if (a->n_entries != b->n_entries) return true;
+    for (size_t i = 0; i < a->n_entries; i++) {
+        plait_tpl_value other;
+        int found = plait_tpl_dict_get(r, b, a->entries[i].key, &other);
+        if (found < 0) return false;
+        bool same = false;
+        if (found && !plait_tpl_equal(r, a->entries[i].value, other, &same)) return false;
+        if (!same) return true;
+    }
+    *out = true;
+    return true;
+}
+
+static bool equal_ranges(const plait_tpl_range *a, const plait_tpl_range *b) {
+    if (a->length != b->length) return false;
+    return a->length == 0 || (a->start == b->start && (a->length == 1 || a->step == b->step));
+}
+
+/* Dict views of keys and items are sets. */
+static bool equal_views(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out) {
+    *out = a.u.view == b.u.view;
+    if (*out || a.u.view->part == PLAIT_TPL_VALUES || b.u.view->part != a.u.view->part) return true;
+    if (a.u.view->part == PLAIT_TPL_ITEMS) return equal_dicts(r, a.u.view->dict, b.u.view->dict, out);
+    const plait_tpl_dict *x = a.u.view->dict, *y = b.u.view->dict;
+    if (x->n_entries != y->n_entries) return true;
+    for (size_t i = 0; i < x->n_entries; i++) {
+        plait_tpl_value ignored;
+        int found = plait_tpl_dict_get(r, y, x->entries[i].key, &ignored);
+        if (found < 0) return false;
+        if (!found) return true;
+    }
+    *out = true;
+    return true;
+}
+
+static bool equal_objects(plait_tpl_value a, plait_tpl_value b) {
+    switch (a.kind) {
+    case PLAIT_TPL_BUILTIN: return a.u.builtin == b.u.builtin;
+    case PLAIT_TPL_METHOD: return a.u.method == b.u.method;
+    case PLAIT_TPL_ITERATOR: return a.u.iter == b.u.iter;
+    case PLAIT_TPL_NAMESPACE: return a.u.dict == b.u.dict;
+    case PLAIT_TPL_LOOP: return a.u.loop == b.u.loop;
+    case PLAIT_TPL_MACRO: return a.u.macro == b.u.macro;
+    case PLAIT_TPL_CYCLER:
+    case PLAIT_TPL_JOINER: return a.u.cycle == b.u.cycle;
+    default: return true; /* NONE, UNDEFINED, MISSING */
+    }
+}
+
+bool plait_tpl_equal(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out) {
+    if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
+        *out = compare_numbers(a, b) == 0;
+        return true;
+    }
+    *out = false;
+    if (a.kind != b.kind) return true;
+    if (a.kind == PLAIT_TPL_STRING) {
+        *out = plait_tpl_str_equal(a.u.string, b.u.string);
+        return plait_tpl_step(r, 1 + (*out ? a.u.string->n_bytes >> 6 : 0));
+    }
+    if (a.kind == PLAIT_TPL_RANGE) {
+        *out = equal_ranges(a.u.range, b.u.range);
+        return true;
+    }
+    if (a.kind != PLAIT_TPL_LIST && a.kind != PLAIT_TPL_TUPLE && a.kind != PLAIT_TPL_DICT &&
+        a.kind != PLAIT_TPL_VIEW) {
+        *out = equal_objects(a, b);
+        return true;
+    }
+    if (!plait_tpl_step(r, 1) || !plait_tpl_enter(r)) return false;
+    bool ok = a.kind == PLAIT_TPL_DICT   ? equal_dicts(r, a.u.dict, b.u.dict, out)
+              : a.kind == PLAIT_TPL_VIEW ? equal_views(r, a, b, out)
+                                         : equal_items(r, a.u.list, b.u.list, out);
+    plait_tpl_leave(r);
+    return ok;
+}
+
+static bool compare_items(plait_tpl_render *r, const plait_tpl_list *a, const plait_tpl_list *b,
+                          const char *op, int *out) {
+    for (size_t i = 0; i < a->n_items && i < b->n_items; i++) {
+        bool same;
+        if (!plait_tpl_equal(r, a->items[i], b->items[i], &same)) return false;
+        if (!same) return plait_tpl_compare(r, a->items[i], b->items[i], op, out);
+    }
+    *out = a->n_items < b->n_items ? -1 : a->n_items > b->n_items;
+    return true;
+}
+
+bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, const char *op, int *out) {
+    if (!plait_tpl_step(r, 1)) return false;
+    if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
+        *out = compare_numbers(a, b);
+        return true;
+    }
+    if (a.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, a);
+    if (b.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, b);
+    if (a.kind == b.kind && a.kind == PLAIT_TPL_STRING) {
+        *out = plait_tpl_str_compare(a.u.string, b.u.string);
+        return plait_tpl_step(r, a.u.string->n_bytes >> 6);
+    }
+    if (a.kind == b.kind && (a.kind == PLAIT_TPL_LIST || a.kind == PLAIT_TPL_TUPLE)) {
+        if (!plait_tpl_enter(r)) return false;
+        bool ok = compare_items(r, a.u.list, b.u.list, op, out);
+        plait_tpl_leave(r);
+        return ok;
+    }
+    return plait_tpl_type_error(r, "'%s' not supported between %s and %s", op, plait_tpl_type_name(a),
+                                plait_tpl_type_name(b));
+}
+
+static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
+    int64_t i;
+    if (item.kind == PLAIT_TPL_FLOAT) {
+        if (item.u.real != floor(item.u.real) || fabs(item.u.real) > 9e18) return false;
+        i = (int64_t)item.u.real;
+    } else if (item.kind == PLAIT_TPL_INT || item.kind == PLAIT_TPL_BOOL) {
+        i = item.kind == PLAIT_TPL_BOOL ? item.u.boolean : item.u.integer;
+    } else {
+        return false;
+    }
+    if (range->length == 0) return false;
+    int64_t last = range->start + (range->length - 1) * range->step;
+    int64_t low = range->step > 0 ? range->start : last, high = range->step > 0 ? last : range->start;
+    return i >= low && i <= high && (i - range->start) % range->step == 0;
+}
+
+bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tpl_value item, bool *out) {
+    if (container.kind == PLAIT_TPL_STRING) {
+        const plait_tpl_str *part, *s = container.u.string;
+        if (item.kind == PLAIT_TPL_UNDEFINED)
+            return plait_tpl_type_error(r, "'in <string>' requires a string, found Undefined");
+        if (!plait_tpl_as_str(r, item, "'in <string>'", &part) || !plait_tpl_step(r, 1 + (s->n_bytes >> 6)))
+            return false;
+        *out = plait_tpl_str_find(s, part, 0, s->n_bytes) != SIZE_MAX;
+        return true;
+    }
+    if (container.kind == PLAIT_TPL_DICT ||
+        (container.kind == PLAIT_TPL_VIEW && container.u.view->part == PLAIT_TPL_KEYS)) {
+        plait_tpl_value ignored;
+        const plait_tpl_dict *d =
+            container.kind == PLAIT_TPL_DICT ? container.u.dict : container.u.view->dict;
+        int found = plait_tpl_dict_get(r, d, item, &ignored);
+        *out = found > 0;
+        return found >= 0;
+    }
+    if (container.kind == PLAIT_TPL_RANGE) {
+        *out = range_contains(container.u.range, item);
+        return true;
+    }
+    plait_tpl_iter it;
+    if (!plait_tpl_iterate(r, container, &it)) return false;
+    plait_tpl_value v;
+    int more;
+    *out = false;
+    while ((more = plait_tpl_next(r, &it, &v)) > 0) {
+        if (!plait_tpl_equal(r, v, item, out)) return false;
+        if (*out) return true;
+    }
+    return more == 0;
+}
+
+bool plait_tpl_length(plait_tpl_render *r, plait_tpl_value v, int64_t *out) {
+    switch (v.kind) {
+    case PLAIT_TPL_UNDEFINED: *out = 0; return true;
+    case PLAIT_TPL_STRING: *out = (int64_t)v.u.string->n_chars; return true;
+    case PLAIT_TPL_LIST:
+    case PLAIT_TPL_TUPLE: *out = (int64_t)v.u.list->n_items; return true;
+    case PLAIT_TPL_DICT: *out = (int64_t)v.u.dict->n_entries; return true;
+    case PLAIT_TPL_RANGE: *out = v.u.range->length; return true;
+    case PLAIT_TPL_VIEW: *out = (int64_t)v.u.view->dict->n_entries; return true;
+    case PLAIT_TPL_LOOP: return plait_tpl_loop_length(r, v.u.loop, out);
+    default: return plait_tpl_type_error(r, "object of type %s has no length", plait_tpl_type_name(v));
+    }
+}
+
+/* --- lists --- */
+
+bool plait_tpl_list_new(plait_tpl_render *r, plait_tpl_kind kind, size_t capacity, plait_tpl_value *out) {
+    plait_tpl_list *list = plait_tpl_alloc(r, 1, sizeof *list);
+    if (!list) return false;
+    if (capacity && !(list->items = plait_tpl_alloc(r, capacity, sizeof *list->items))) return false;
+    list->capacity = capacity;
+    *out = (plait_tpl_value){.kind = kind, .u.list = list};
+    return true;
+}
+
+bool plait_tpl_list_push(plait_tpl_render *r, plait_tpl_list *list, plait_tpl_value v) {
+    if (list->n_items == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 4;
+        plait_tpl_value *items = plait_tpl_alloc(r, capacity, sizeof *items);
+        if (!items) return false;
+        if (list->n_items) memcpy(items, list->items, list->n_items * sizeof *items);
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->n_items++] = v;
+    return true;
+}
+
+bool plait_tpl_pair(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
+    if (!plait_tpl_list_new(r, PLAIT_TPL_TUPLE, 2, out)) return false;
+    out->u.list->items[0] = a;
+    out->u.list->items[1] = b;
+    out->u.list->n_items = 2;
+    return true;
+}
+
+bool plait_tpl_list_from(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
+    plait_tpl_value list, item;
+    plait_tpl_iter it;
+    if (!plait_tpl_iterate(r, v, &it) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list)) return false;
+    int more;
+    while ((more = plait_tpl_next(r, &it, &item)) > 0)
+        if (!plait_tpl_step(r, 1) || !plait_tpl_list_push(r, list.u.list, item)) return false;
+    if (more < 0) return false;
+    if (v.kind == PLAIT_TPL_LIST || v.kind == PLAIT_TPL_TUPLE) list.u.list->foreign = v.u.list->foreign;
+    *out = list;
+    return true;
+}
+
+/* Merges two sorted runs of order[]; `less` asks whether the right one must go first. */
+static bool merge_runs(plait_tpl_render *r, const plait_tpl_value *keys, size_t *order, size_t *spare,
+                       size_t from, size_t mid, size_t to, bool reverse) {
+    size_t i = from, j = mid, k = from;
+    while (i < mid && j < to) {
+        int c;
+        /* as Python: only "less than" is asked, and equal items keep their order in both directions */
+        if (!plait_tpl_compare(r, keys[order[j]], keys[order[i]], "<", &c)) return false;
+        bool right_first = reverse ? c == 1 : c == -1;
+        spare[k++] = right_first ? order[j++] : order[i++];
+    }
+    while (i < mid) spare[k++] = order[i++];
+    while (j < to) spare[k++] = order[j++];
+    memcpy(order + from, spare + from, (to - from) * sizeof *order);
+    return true;
+}
+
+bool plait_tpl_sort(plait_tpl_render *r, plait_tpl_value *items, plait_tpl_value *keys, size_t n,
+                    bool reverse) {
+    if (n < 2) return true;
+    size_t *order = plait_tpl_alloc(r, n, sizeof *order), *spare = plait_tpl_alloc(r, n, sizeof *spare);
+    plait_tpl_value *sorted = plait_tpl_alloc(r, n, sizeof *sorted);
+    if (!order || !spare || !sorted) return false;
+    for (size_t i = 0; i < n; i++) order[i] = i;
+    for (size_t width = 1; width < n; width *= 2)
+        for (size_t from = 0; from + width < n; from += 2 * width) {
+            size_t to = from + 2 * width < n ? from + 2 * width : n;
+            if (!merge_runs(r, keys, order, spare, from, from + width, to, reverse)) return false;
+        }
+    for (size_t i = 0; i < n; i++) sorted[i] = items[order[i]];
+    memcpy(items, sorted, n * sizeof *items);
+    return true;
+}
+
+/* --- dicts --- */
+
+static uint64_t mix(uint64_t x) {
+    x ^= x >> 31;
+    x *= 0x9E3779B97F4A7C15u;
+    x ^= x >> 29;
+    x *= 0xBF58476D1CE4E5B9u;
+    return x ^ x >> 32;
+}
+
+static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
+    uint64_t bits;
+    if (v.kind == PLAIT_TPL_FLOAT && !(v.u.real == floor(v.u.real) && fabs(v.u.real) < 9e18))
+        memcpy(&bits, &v.u.real, sizeof bits);
+    else
+        bits = (uint64_t)(v.kind == PLAIT_TPL_FLOAT  ? (int64_t)v.u.real
+                          : v.kind == PLAIT_TPL_BOOL ? v.u.boolean
+                                                     : v.u.integer);
+    return mix(bits ^ r->hash_seed);
+}
+
+bool plait_tpl_hash(plait_tpl_render *r, plait_tpl_value v, uint64_t *out) {
+    switch (v.kind) {
+    case PLAIT_TPL_STRING:
+        *out = plait_hash_bytes(v.u.string->bytes, v.u.string->n_bytes, r->hash_seed);
+        return true;
+    case PLAIT_TPL_BOOL:
+    case PLAIT_TPL_INT:
+    case PLAIT_TPL_FLOAT: *out = hash_number(r, v); return true;
+    case PLAIT_TPL_LIST:
+    case PLAIT_TPL_DICT: return plait_tpl_type_error(r, "unhashable type: '%s'", plait_tpl_type_name(v));
+    case PLAIT_TPL_RANGE: *out = mix((uint64_t)v.u.range->length); return true;
+    case PLAIT_TPL_TUPLE: break;
+    default: *out = mix((uint64_t)v.kind); return true;
+    }
+    uint64_t h = 7;
+    if (!plait_tpl_enter(r)) return false;
+    for (size_t i = 0; i < v.u.list->n_items; i++) {
+        uint64_t item;
+        if (!plait_tpl_hash(r, v.u.list->items[i], &item)) return false;
+        h = mix(h ^ item);
+    }
+    plait_tpl_leave(r);
+    *out = h;
+    return true;
+}
+
+bool plait_tpl_dict_new(plait_tpl_render *r, plait_tpl_value *out) {
+    plait_tpl_dict *d = plait_tpl_alloc(r, 1, sizeof *d);
+    if (!d) return false;
+    *out = (plait_tpl_value){.kind = PLAIT_TPL_DICT, .u.dict = d};
+    return true;
+}
+
+static int same_key(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b) {
+    if (!plait_tpl_step(r, 1)) return -1;
+    if (a.kind == PLAIT_TPL_STRING && b.kind == PLAIT_TPL_STRING)
+        return plait_tpl_str_equal(a.u.string, b.u.string);
+    bool same;
+    return plait_tpl_equal(r, a, b, &same) ? same : -1;
+}
+
+/* Position of a key, or n_entries; false after a failure. */
+static bool find_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value key, uint64_t hash,
+                       size_t *out) {
+    *out = d->n_entries;
+    if (!d->index) {
+        for (size_t i = 0; i < d->n_entries; i++) {
+            if (d->entries[i].hash != hash) continue;
+            int same = same_key(r, d->entries[i].key, key);
+            if (same < 0) return false;
+            if (same) return *out = i, true;
+        }
+        return true;
+    }
+    size_t mask = d->n_index - 1;
+    for (size_t slot = hash & mask; d->index[slot]; slot = (slot + 1) & mask) {
+        size_t i = d->index[slot] - 1;
+        if (d->entries[i].hash != hash) continue;
+        int same = same_key(r, d->entries[i].key, key);
+        if (same < 0) return false;
+        if (same) return *out = i, true;
+    }
+    return true;
+}
+
+static void index_entry(plait_tpl_dict *d, size_t i) {
+    size_t mask = d->n_index - 1, slot = d->entries[i].hash & mask;
+    while (d->index[slot]) slot = (slot + 1) & mask;
+    d->index[slot] = (uint32_t)i + 1;
+}
+
+static void index_all(plait_tpl_dict *d) {
+    memset(d->index, 0, d->n_index * sizeof *d->index);
+    for (size_t i = 0; i < d->n_entries; i++) index_entry(d, i);
+}
+
+static bool grow_dict(plait_tpl_render *r, plait_tpl_dict *d) {
+    size_t capacity = d->capacity ? d->capacity * 2 : 4;
+    if (capacity > UINT32_MAX / 4)
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a dict of more than %u keys", UINT32_MAX / 8);
+    plait_tpl_entry *entries = plait_tpl_alloc(r, capacity, sizeof *entries);
+    if (!entries) return false;
+    if (capacity > SMALL_DICT) {
+        uint32_t *index = plait_tpl_alloc(r, capacity * 2, sizeof *index);
+        if (!index) return false;
+        d->index = index;
+        d->n_index = capacity * 2;
+    }
+    if (d->n_entries) memcpy(entries, d->entries, d->n_entries * sizeof *entries);
+    d->entries = entries;
+    d->capacity = capacity;
+    if (d->index) index_all(d);
+    return true;
+}
+
+bool plait_tpl_dict_set(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_value key, plait_tpl_value value) {
+    uint64_t hash;
+    size_t i;
+    if (!plait_tpl_hash(r, key, &hash) || !find_entry(r, d, key, hash, &i)) return false;
+    if (i == d->n_entries) {
+        if (d->n_entries == d->capacity && !grow_dict(r, d)) return false;
+        d->entries[d->n_entries++] = (plait_tpl_entry){key, value, hash};
+        if (d->index) index_entry(d, i);
+        return true;
+    }
+    d->entries[i].value = value;
+    return true;
+}
+
+int plait_tpl_dict_get(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value key,
+                       plait_tpl_value *out) {
+    uint64_t hash;
+    size_t i;
+    if (!plait_tpl_hash(r, key, &hash)) return -1;
+    if (d->n_entries == 0) return 0;
+    if (!find_entry(r, d, key, hash, &i)) return -1;
+    if (i == d->n_entries) return 0;
+    *out = d->entries[i].value;
+    return 1;
+}
+
+int plait_tpl_dict_remove(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_value key, plait_tpl_value *out) {
+    uint64_t hash;
+    size_t i;
+    if (!plait_tpl_hash(r, key, &hash) || !find_entry(r, d, key, hash, &i)) return -1;
+    if (i == d->n_entries) return 0;
+    if (!plait_tpl_step(r, 1 + d->n_entries / 16)) return -1;
+    *out = d->entries[i].value;
+    memmove(d->entries + i, d->entries + i + 1, (d->n_entries - i - 1) * sizeof *d->entries);
+    d->n_entries--;
+    if (d->index) index_all(d);
+    return 1;
+}
+
+const plait_tpl_value *plait_tpl_dict_find(plait_tpl_render *r, const plait_tpl_dict *d, const char *key) {
+    plait_tpl_str s = {.bytes = key, .n_bytes = strlen(key)};
+    uint64_t hash;
+    size_t i;
+    if (!plait_tpl_hash(r, plait_tpl_string(&s), &hash) || !find_entry(r, d, plait_tpl_string(&s), hash, &i))
+        return NULL;
+    return i < d->n_entries ? &d->entries[i].value : NULL;
+}
+
+void plait_tpl_dict_clear(plait_tpl_dict *d) {
+    d->n_entries = 0;
+    if (d->index) memset(d->index, 0, d->n_index * sizeof *d->index);
+}
