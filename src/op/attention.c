@@ -43,11 +43,13 @@ static const plait_attr_row attention_attrs[PLAIT_ATTENTION_ATTRS] = {
         {"total_c", PLAIT_ATTR_INT, {.i = 0}, false, "pages of the whole; 0: start_c + c"},
 };
 
+/* Keys in a page of the whole. */
 static int64_t page_len_of(const plait_op_use *use) {
     return plait_attr_total(use, PLAIT_ATTENTION_START_P, PLAIT_ATTENTION_TOTAL_P,
                             use->inputs[PLAIT_ATTENTION_K].dims[1]);
 }
 
+/* Types and attributes first, then all dims at once by factors; last what products of dims must not exceed. */
 static plait_status attention_shape(plait_op_use *use) {
     const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K], *pages = &use->inputs[PLAIT_ATTENTION_PAGES];
     PLAIT_TRY(plait_shape_dtype(use, PLAIT_ATTENTION_Q, PLAIT_F32));
@@ -88,6 +90,7 @@ static size_t attention_scratch(const plait_op_use *use) {
     return (n_keys + e) * sizeof(double) + (d + e) * sizeof(float);
 }
 
+/* Doubles first, so that both parts are aligned. */
 static attention_work split_scratch(const plait_op_use *use, void *scratch) {
     attention_work w;
     w.logits = scratch;
@@ -102,6 +105,7 @@ typedef struct attention_range {
     int64_t sequence, first, end;
 } attention_range;
 
+/* Bad control numbers give an empty range and set the error word. */
 static attention_range visible_range(const plait_op_use *use, int64_t token) {
     const plait_operand *pages = &use->inputs[PLAIT_ATTENTION_PAGES];
     const attention_range none = {0, 0, 0};
@@ -146,6 +150,7 @@ static bool find_key(const plait_op_use *use, int64_t sequence, int64_t t, int64
     return *out_page >= 0 && *out_page < k->dims[3] && *out_offset >= 0 && *out_offset < k->dims[1];
 }
 
+/* scale * q.k, capped. */
 static double logit_of(const plait_op_use *use, int64_t head, int64_t token, const float *k_row) {
     const plait_operand *q = &use->inputs[PLAIT_ATTENTION_Q];
     double scale = use->attrs[PLAIT_ATTENTION_SCALE].f, cap = use->attrs[PLAIT_ATTENTION_SOFTCAP].f, dot = 0;
@@ -162,6 +167,7 @@ static void attend(const plait_op_use *use, const attention_work *w, int64_t hea
     int64_t kv_head = head / plait_max_i64(group, 1);
     attention_range range = visible_range(use, token);
     double max = -INFINITY, sum = 0;
+    /* !(a <= max) instead of a > max: a NaN becomes the maximum and the result, instead of vanishing. */
     for (int64_t t = range.first; t < range.end; t++) {
         w->logits[t] = -INFINITY;
         if (!find_key(use, range.sequence, t, &page, &offset)) continue;
@@ -181,6 +187,7 @@ static void attend(const plait_op_use *use, const attention_work *w, int64_t hea
     *out_sum = sum;
 }
 
+/* The sink is an extra logit without a value: it only makes the others smaller. */
 static void attention_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *y = &use->outputs[0];
     attention_work w = split_scratch(use, scratch);
@@ -195,6 +202,7 @@ static void attention_reference(const plait_op_use *use, void *scratch) {
         }
 }
 
+/* The same sums, not divided and without sinks. */
 void plait_attention_partial(const plait_op_use *use, const plait_softmax_partial *out, void *scratch) {
     attention_work w = split_scratch(use, scratch);
     for (int64_t n = 0; n < out->values.dims[2]; n++)
@@ -244,6 +252,7 @@ static double keys_seen(const plait_op_use *use) {
     return window > 0 ? fmin(keys, window) : keys;
 }
 
+/* Two products for each element of a key and a value, and about four for its softmax. */
 static double attention_flop(const plait_op_use *use) {
     const plait_operand *q = &use->inputs[PLAIT_ATTENTION_Q], *v = &use->inputs[PLAIT_ATTENTION_V];
     double products = 2.0 * (double)(q->dims[0] + v->dims[0]) + 4.0;

@@ -1,10 +1,14 @@
-/* add, sub, mul, div: elementwise, with b broadcast over dims where its size is 1. */
+/* add, sub, mul, div: elementwise, with b broadcast over dims where its size is 1 (a bias, a scale for each head).
+ *
+ * Not here: broadcast of a (swap the operands, or copy), and other types than float32. Invariant: the output has
+ * the dims of a. */
 #include "base/size.h"
 #include "base/status.h"
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
 
+/* By hand and not by factors, because factors that all operands share say nothing about broadcasting. */
 static plait_status binary_shape(plait_op_use *use) {
     const plait_operand *a = &use->inputs[0], *b = &use->inputs[1];
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
@@ -23,6 +27,7 @@ static int64_t along(const plait_operand *b, int d, int64_t i) {
     return b->dims[d] == 1 ? 0 : i;
 }
 
+/* Applies f in float64; what is rounded to float32 is the exact sum or product, as one float32 operation gives. */
 static void binary_reference(const plait_op_use *use, double (*f)(double a, double b)) {
     const plait_operand *a = &use->inputs[0], *b = &use->inputs[1], *y = &use->outputs[0];
     PLAIT_REF_ROWS(y, i1, i2, i3)
@@ -49,6 +54,7 @@ static const plait_example binary_cases[] = {
 };
 #undef PAIR
 
+/* A whole op from its formula in a and b. */
 #define BINARY(op_name, formula)                                                                             \
     static double op_name##_of(double a, double b) {                                                         \
         return formula;                                                                                      \

@@ -1,6 +1,7 @@
 /* copy (the same elements, dense) and cast (another type). Neither is needed for views: those are no operations.
  * A cast goes through float32, so 64-bit values lose what float32 cannot hold; quantised targets are encoded
- * without importance. */
+ * without importance. Integers are no targets: nothing computes integers from floats, and rounding would need
+ * rules. Invariant: a copy moves blocks as they are, whatever their bytes mean. */
 #include "base/size.h"
 #include "base/status.h"
 #include "op/attrs.h"
@@ -18,6 +19,7 @@ static plait_status copy_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* Whether the rows are whole blocks of a quantised target is checked with the output's dims. */
 static plait_status cast_shape(plait_op_use *use) {
     plait_dtype dtype = (plait_dtype)use->attrs[PLAIT_CAST_DTYPE].i;
     if (!plait_dtype_is_float(dtype))
@@ -38,6 +40,7 @@ static void copy_reference(const plait_op_use *use, void *scratch) {
         memcpy(plait_ref_at(y, i, i1, i2, i3), plait_ref_at(x, i, i1, i2, i3), bytes);
 }
 
+/* One row in float32. */
 static size_t cast_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }

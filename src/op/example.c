@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "op/reference.h"
 
+/* Strides of a view; padding is two blocks, which no other operand has by chance. */
 static void set_strides(plait_operand *o, plait_example_view view) {
     plait_operand_make_dense(o);
     int64_t one = o->strides[0];
@@ -53,6 +54,7 @@ int64_t plait_example_random(uint64_t *state, int64_t limit) {
     return limit < 1 ? 0 : (int64_t)((*state >> 33) % (uint64_t)limit);
 }
 
+/* A limit below 1 leaves no id to name: -1 everywhere. */
 void plait_example_fill_ids(const plait_operand *ids, uint64_t seed, int64_t limit, bool holes) {
     int64_t count = 0;
     for (int64_t j = 0; j < ids->dims[1]; j++)

@@ -42,6 +42,7 @@ static bool is_name_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* A name, NUL-terminated and padded with NULs. */
 static plait_status take_name(factor_parser *p, char out[16]) {
     skip_blanks(p);
     size_t n = 0;
@@ -83,6 +84,7 @@ static plait_status take_dim(factor_parser *p, plait_factor_dim *dim) {
     return dim->n >= 2 ? PLAIT_OK : fail(p, p->at - 1, "two factors in brackets");
 }
 
+/* NAME[dims], and whether it may be absent. */
 static plait_status take_operand(factor_parser *p, plait_factor_operand *operand) {
     PLAIT_TRY(take_name(p, operand->name));
     operand->optional = take(p, '?');
@@ -100,6 +102,7 @@ static int find_input(const plait_factors *f, const char *name) {
     return -1;
 }
 
+/* KIND, its rule in brackets where it needs one, and '@'. */
 static plait_status take_kind(factor_parser *p, plait_factor *factor) {
     static const char *const kinds[] = {"free", "sum", "merge", "indexed", "ordered", "whole"};
     char kind[16];
@@ -139,6 +142,7 @@ static plait_status take_rules(factor_parser *p) {
     return PLAIT_OK;
 }
 
+/* Operands first, which makes every factor known; then what the outputs say of kinds; then the rules. */
 static plait_status take_text(factor_parser *p) {
     plait_factors *f = p->out;
     for (skip_blanks(p); *p->at != '-'; skip_blanks(p)) {
@@ -191,6 +195,7 @@ static plait_status mismatch(const factor_solver *s, int factor, const char *nam
                        name, dim, (long long)size);
 }
 
+/* A factor's size and the dim it was read from. */
 static void bind(factor_solver *s, int factor, int64_t size, const char *name, int dim, int64_t dim_size) {
     s->sizes[factor] = size;
     s->origin[factor].operand = name;
@@ -257,6 +262,7 @@ static plait_status solve_operand(factor_solver *s, const plait_factor_operand *
     return PLAIT_OK;
 }
 
+/* One pass over all operands that are there. */
 static plait_status solve_pass(factor_solver *s, const plait_op_use *use, bool with_outputs, bool products,
                                bool *all_done) {
     const plait_factors *f = s->factors;
@@ -269,6 +275,8 @@ static plait_status solve_pass(factor_solver *s, const plait_op_use *use, bool w
     return PLAIT_OK;
 }
 
+/* Single factors need one pass. A product gives a factor once all its others are known, so products are visited
+ * until nothing is open: (g h) of q waits for h, which k gives. */
 plait_status plait_factor_solve(const plait_op_use *use, const plait_factors *factors, bool with_outputs,
                                 bool broadcast, int64_t *sizes) {
     factor_solver s = {.factors = factors, .sizes = sizes, .broadcast = broadcast};

@@ -1,5 +1,7 @@
 /* swiglu and geglu (Shazeer, arXiv 2002.05202): an activated gate times the up projection. Gate and up are two
- * operands; packed weights give them as two slices of one product. */
+ * operands; packed weights give them as two slices of one product, which are views.
+ *
+ * Not here: gates with clamps or biases of particular models. Invariant: elementwise, no broadcast. */
 #include "base/size.h"
 #include "op/activation.h"
 #include "op/example.h"
@@ -30,10 +32,12 @@ static void geglu_reference(const plait_op_use *use, void *scratch) {
     gate_reference(use, plait_act_gelu);
 }
 
+/* Counted as five for each element, whatever the exponential costs. */
 static double gate_flop(const plait_op_use *use) {
     return 5.0 * (double)plait_operand_elems(&use->outputs[0]);
 }
 
+/* Gate and up lie alike: that is how slices of one product lie. */
 #define CASE(kind, ...)                                                                                      \
     {                                                                                                        \
         .inputs = { PLAIT_VIEW(kind, F32, __VA_ARGS__), PLAIT_VIEW(kind, F32, __VA_ARGS__) }                 \

@@ -45,6 +45,7 @@ static const plait_attr_row kv_write_attrs[PLAIT_KV_WRITE_ATTRS] = {
         {"total_c", PLAIT_ATTR_INT, {.i = 0}, false, "pages of the whole; 0: start_c + c"},
 };
 
+/* Page length and pages of the whole cache, of which a slice may be here: slots count in the whole. */
 static int64_t whole_page_len(const plait_op_use *use) {
     return plait_attr_total(use, PLAIT_KV_WRITE_START_P, PLAIT_KV_WRITE_TOTAL_P, use->inputs[0].dims[1]);
 }
@@ -66,10 +67,12 @@ static plait_status kv_write_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* One row in float32. */
 static size_t kv_write_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
 
+/* Slots of another slice are no mistake; slots of no slice are. */
 static void kv_write_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *cache = &use->outputs[0], *rows = &use->inputs[1], *slots = &use->inputs[2];
     int64_t page_len = whole_page_len(use), n_slots = page_len * whole_pages(use);
@@ -87,6 +90,7 @@ static void kv_write_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Of the cache only the rows that are written move. */
 static double kv_write_bytes(const plait_op_use *use) {
     const plait_operand *cache = &use->inputs[0];
     return cache_bytes(use, (double)use->inputs[2].dims[0], (double)cache->dims[1] * (double)cache->dims[3],
@@ -113,6 +117,7 @@ static const plait_example kv_write_cases[] = {
 #undef CASE
 PLAIT_EXAMPLES(kv_write)
 
+/* Different slots in shuffled order over the whole cache, one of them nowhere. */
 static void kv_write_example_data(int which, plait_op_use *use) {
     plait_example_fill_distinct(&use->inputs[2], (uint64_t)which + 5, whole_page_len(use) * whole_pages(use));
     if (use->inputs[2].dims[0] > 3) plait_ref_set_id(&use->inputs[2], 2, 0, -1);
@@ -142,6 +147,10 @@ const plait_op plait_op_kv_write = {
 
 /* ---- page_copy ---- */
 
+/* Source and target of an entry may lie on different members of a mesh, so pages are needed whole; heads, keys and
+ * elements are independent. */
+
+/* Both list ops: two i32 an entry, the first a page. */
 static plait_status list_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
     PLAIT_TRY(plait_shape_dim(use, 1, 0, 2, "two numbers an entry"));
@@ -175,6 +184,7 @@ static void page_copy_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Each entry reads and writes a page. */
 static double page_list_bytes(const plait_op_use *use) {
     return cache_bytes(use, (double)use->inputs[1].dims[1], (double)use->inputs[0].dims[3], 2);
 }
@@ -193,6 +203,7 @@ static const plait_example page_copy_cases[] = {
 #undef CASE
 PLAIT_EXAMPLES(page_copy)
 
+/* Different targets, one entry to skip, and sources that earlier entries wrote. */
 static void page_copy_example_data(int which, plait_op_use *use) {
     const plait_operand *list = &use->inputs[1];
     int64_t c = use->inputs[0].dims[3];
@@ -223,6 +234,9 @@ const plait_op plait_op_page_copy = {
 
 /* ---- kv_shift ---- */
 
+/* Rotations add up: a key turned to position p and then by delta is a key turned to p + delta, for every mix of
+ * frequencies, because angles are linear in the position. The magnitude that YaRN gave the key stays. */
+
 static const plait_attr_row kv_shift_attrs[PLAIT_KV_SHIFT_ATTRS] = {
     PLAIT_ROTARY_ATTR_ROWS,
     [PLAIT_KV_SHIFT_START_C] =
@@ -249,6 +263,7 @@ static size_t kv_shift_scratch(const plait_op_use *use) {
     return (size_t)touched_elems(use) * sizeof(float);
 }
 
+/* Turns the first n_rot elements of a row by delta positions. */
 static void shift_row(const plait_op_use *use, const plait_rotary *rotary, double delta, float *row) {
     for (int64_t pair = 0; pair < rotary->n_rot / 2; pair++) {
         int64_t first = plait_rotary_first(rotary, pair), second = plait_rotary_second(rotary, pair);
@@ -260,6 +275,7 @@ static void shift_row(const plait_op_use *use, const plait_rotary *rotary, doubl
     }
 }
 
+/* A delta of 0 leaves the page's bytes alone, as does a page that is elsewhere. */
 static void kv_shift_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *cache = &use->outputs[0], *list = &use->inputs[1];
     int64_t total = plait_attr_total(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, cache->dims[3]);
@@ -301,6 +317,7 @@ static const plait_example kv_shift_cases[] = {
 };
 PLAIT_EXAMPLES(kv_shift)
 
+/* Negative and positive deltas, one of 0, one entry to skip. */
 static void kv_shift_example_data(int which, plait_op_use *use) {
     const plait_operand *list = &use->inputs[1];
     int64_t total =

@@ -1,5 +1,8 @@
 /* matmul: the matrix product of weights of any type with float32 activations. Rows of w are the output's dim 0,
- * as in GGUF files, so both operands are read along their contiguous dim. */
+ * as in GGUF files, so both operands are read along their contiguous dim.
+ *
+ * Not here: batches (a third dim is a view or another node) and activations of other types; devices may quantise
+ * x on the way, the definition does not. Invariant: each output element is one sum over k, from 0 up, in float64. */
 #include "base/size.h"
 #include "op/example.h"
 #include "op/reference.h"
@@ -11,10 +14,12 @@ static plait_status matmul_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* One decoded row of w. */
 static size_t matmul_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
 
+/* Rows of w outside, so that each is decoded once. */
 static void matmul_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *w = &use->inputs[0], *x = &use->inputs[1], *y = &use->outputs[0];
     float *row = scratch;
@@ -28,11 +33,14 @@ static void matmul_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* A multiplication and an addition for each term. */
 static double matmul_flop(const plait_op_use *use) {
     const plait_operand *w = &use->inputs[0], *y = &use->outputs[0];
     return 2.0 * (double)w->dims[0] * (double)y->dims[0] * (double)y->dims[1];
 }
 
+/* Every type that models use as weights, one column (decode) and several (prompts), odd sizes, none at all; then
+ * operands that are slices of something wider and transposed ones. */
 #define CASE(type, k, m, n)                                                                                  \
     {                                                                                                        \
         .inputs = { PLAIT_IN(type, k, m, 1, 1), PLAIT_IN(F32, k, n, 1, 1) }                                  \

@@ -1,5 +1,8 @@
 /* rms_norm (Zhang and Sennrich, arXiv 1910.07467) and layer_norm (Ba et al., arXiv 1607.06450) over dim 0, with
- * optional weight and bias. The variance of layer_norm is that of the population (divided by d). */
+ * optional weight and bias. The variance of layer_norm is that of the population (divided by d).
+ *
+ * Not here: norms over heads or groups, which are views of x with d the size of the group. Invariant: a row is
+ * read whole before it is written, so the output may be the input. */
 #include "base/size.h"
 #include "op/attrs.h"
 #include "op/example.h"
@@ -13,6 +16,7 @@ static const plait_attr_row norm_attrs[PLAIT_NORM_ATTRS] = {
         {"eps", PLAIT_ATTR_FLOAT, {.f = 0}, true, "added to the mean square or variance, above 0"},
 };
 
+/* Both norms: eps is required and positive, so that a row of zeros has a result. */
 static plait_status norm_shape(plait_op_use *use) {
     for (int i = 0; i < use->n_inputs; i++) PLAIT_TRY(plait_shape_dtype(use, i, PLAIT_F32));
     PLAIT_TRY(plait_attr_above_zero(use, PLAIT_NORM_EPS));
@@ -51,10 +55,12 @@ static void layer_norm_reference(const plait_op_use *use, void *scratch) {
     PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) norm_row(use, true, i1, i2, i3);
 }
 
+/* Square and add, then one product for the factor and one for the weight. */
 static double rms_norm_flop(const plait_op_use *use) {
     return (plait_op_has(use, 1) ? 4.0 : 3.0) * (double)plait_operand_elems(&use->inputs[0]);
 }
 
+/* Two passes of sums, centring and scaling; weight and bias if there are any. */
 static double layer_norm_flop(const plait_op_use *use) {
     int per_element = 5 + (plait_op_has(use, 1) ? 1 : 0) + (plait_op_has(use, 2) ? 1 : 0);
     return (double)per_element * (double)plait_operand_elems(&use->inputs[0]);

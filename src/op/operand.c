@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "op/shape.h"
 
+/* A dim of size 0 is looked for first: with it the count is 0 even when the other dims would overflow. */
 int64_t plait_operand_elems(const plait_operand *operand) {
     int64_t n = 1;
     bool empty = false;
@@ -49,6 +50,7 @@ bool plait_operand_is_dense(const plait_operand *operand) {
     return true;
 }
 
+/* The farthest block's place, along every dim that has more than one, plus that block. */
 int64_t plait_operand_span_bytes(const plait_operand *operand) {
     int64_t elems = plait_operand_elems(operand);
     if (elems <= 0) return elems;

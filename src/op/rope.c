@@ -1,4 +1,9 @@
-/* rope (rotary position embedding) and position_scale (the temperature of queries by position). */
+/* rope (rotary position embedding) and position_scale (the temperature of queries by position).
+ *
+ * The angles are in rotary.h. Each head's first n_rot elements are turned in pairs, either neighbours (2i, 2i + 1)
+ * or halves (i, i + n_rot/2); both layouts occur in files. Elements beyond n_rot are copied. Negative positions
+ * turn back, which undoes a rotation. Not here: heads whose last elements are turned (a view of them is rotated).
+ * Invariant: both elements of a pair are read before either is written, so the output may be the input. */
 #include "op/rotary.h"
 
 #include "base/size.h"
@@ -21,6 +26,7 @@ static plait_status rope_shape(plait_op_use *use) {
     return plait_rotary_check(use, use->inputs[0].dims[0], 2);
 }
 
+/* One head of one token. */
 static void rope_row(const plait_op_use *use, const plait_rotary *rotary, int64_t h, int64_t n) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     double position = plait_ref_get_id(&use->inputs[1], n, 0);
@@ -75,6 +81,7 @@ static const plait_example rope_cases[] = {
 };
 PLAIT_EXAMPLES(rope)
 
+/* Positions as a long context has them, and frequency factors. */
 static void rope_example_data(int which, plait_op_use *use) {
     plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 11, 3000, false);
     /* Frequency factors are at least 1 in real models; near 0 they would only amplify rounding. */
@@ -104,6 +111,9 @@ const plait_op plait_op_rope = {
 };
 
 /* ---- position_scale ---- */
+
+/* Queries grow with the logarithm of their position, in steps of `length` positions: the long-context temperature
+ * of Llama 4 and Mistral 3, whose files call the two numbers temperature scale and original context. */
 
 static const plait_attr_row position_scale_attrs[PLAIT_POSITION_SCALE_ATTRS] = {
     [PLAIT_POSITION_SCALE_SCALE] = {"scale", PLAIT_ATTR_FLOAT, {.f = 0}, true, "multiplies the logarithm"},

@@ -1,4 +1,5 @@
-/* Rotary angles. See rotary.h for the formulas. */
+/* Rotary angles. See rotary.h for the formulas. Not here: applying them, which is the ops' matter. Invariant: an
+ * angle depends on pair, position and attributes alone, in float64. */
 #include "op/rotary.h"
 
 #include "base/status.h"
@@ -7,6 +8,7 @@
 
 #include <math.h>
 
+/* The mix needs a logarithm of base and context, so they are only checked when it is on. */
 plait_status plait_rotary_check(const plait_op_use *use, int64_t d, int factors_input) {
     int64_t n_rot = use->attrs[PLAIT_ROPE_N_ROT].i;
     if (n_rot == 0) n_rot = d;

@@ -1,6 +1,8 @@
 /* get_rows: rows of a table by id. A slice of the table knows which ids it holds (start_v) and how many there
  * are in all (total_v): ids elsewhere in the whole give zeros, so that slices add up; ids outside the whole are
- * bad, give zeros too and set the error word. */
+ * bad, give zeros too and set the error word.
+ *
+ * Not here: writing rows (kv_write). Invariant: no row outside the table is ever read. */
 #include "base/size.h"
 #include "op/attrs.h"
 #include "op/example.h"
@@ -20,6 +22,7 @@ static plait_status get_rows_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* One decoded row. */
 static size_t get_rows_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
@@ -38,6 +41,7 @@ static void get_rows_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Only the rows that ids can name are read, each once. */
 static double get_rows_bytes(const plait_op_use *use) {
     double n = (double)use->inputs[1].dims[0], v = (double)use->inputs[0].dims[1];
     double rows = v > 0 ? plait_operand_part_bytes(&use->inputs[0], n / v) : 0;
@@ -59,12 +63,14 @@ static const plait_example get_rows_cases[] = {
     CASE(Q6_K, 512, 9, 6),
     CASE(F32, 4, 3, 0),
     {.inputs = {PLAIT_VIEW(PADDED, Q8_0, 64, 10, 1, 1), PLAIT_VIEW(STRIDED, I32, 6, 1, 1, 1)}},
+    /* A slice: rows 20 to 29 of 50. */
     {.inputs = {PLAIT_IN(F32, 8, 10, 1, 1), PLAIT_IN(I32, 12, 1, 1, 1)},
      .attrs = {{"start_v", {.i = 20}}, {"total_v", {.i = 50}}}},
 };
 #undef CASE
 PLAIT_EXAMPLES(get_rows)
 
+/* Ids over the whole, so that a slice meets ids that it does not hold. */
 static void get_rows_example_data(int which, plait_op_use *use) {
     int64_t v = use->inputs[0].dims[1];
     int64_t total = plait_attr_total(use, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_TOTAL_V, v);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+/* The names live in the factor text, which is parsed again for each message: errors are rare. */
 const char *plait_op_input_name(const plait_op *op, int input, char out[16]) {
     plait_factors f;
     memcpy(out, "?", 2);
@@ -68,6 +69,7 @@ static plait_status check_ranks(const plait_op_use *use, const plait_factors *f)
     return PLAIT_OK;
 }
 
+/* Only inputs are solved: outputs follow from them. */
 plait_status plait_shape_by_factors(plait_op_use *use) {
     plait_factors f;
     int64_t sizes[PLAIT_MAX_FACTORS];

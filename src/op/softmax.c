@@ -1,4 +1,8 @@
-/* softmax over dim 0, of scale * x. Attention has its own, fused with the sums. */
+/* softmax over dim 0, of scale * x. Attention has its own, fused with the sums and mergeable over slices; this one
+ * is for routers and samplers, whose rows are short and needed whole.
+ *
+ * Invariant: the maximum is subtracted before the exponential, so that no finite row overflows. A row with a NaN,
+ * and one of -infinity alone, is all NaN. */
 #include "base/size.h"
 #include "op/attrs.h"
 #include "op/example.h"
@@ -17,6 +21,7 @@ static plait_status softmax_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* Three passes: maximum, sum, results; the output may be the input. */
 static void softmax_row(const plait_op_use *use, int64_t i1, int64_t i2, int64_t i3) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     double scale = use->attrs[PLAIT_SOFTMAX_SCALE].f, max = -INFINITY, sum = 0;

@@ -17,6 +17,7 @@ const plait_op *plait_op_get(plait_op_id id) {
     return (unsigned)id < PLAIT_OP_COUNT ? table[id] : NULL;
 }
 
+/* A few dozen names: searched in order, while graphs are built or options read. */
 const plait_op *plait_op_find(const char *name) {
     for (size_t i = 0; i < PLAIT_OP_COUNT; i++)
         if (strcmp(table[i]->name, name) == 0) return table[i];
@@ -37,6 +38,7 @@ void plait_op_use_init(plait_op_use *use, const plait_op *op) {
 
 /* ---- inference ---- */
 
+/* Known type, no negative dim, whole blocks, and few enough elements that no later product of dims overflows. */
 static plait_status check_operand(const plait_operand *o, const char *name) {
     if (!plait_dtype_known((int)o->dtype))
         return plait_error(PLAIT_INVALID_ARGUMENT, "%s: type number %d is unknown", name, (int)o->dtype);
@@ -58,6 +60,7 @@ static plait_status check_operand(const plait_operand *o, const char *name) {
     return PLAIT_OK;
 }
 
+/* Inputs beyond n_inputs are absent, which only optional ones may be. */
 static plait_status check_inputs(const plait_op_use *use, const plait_factors *f) {
     if (use->n_inputs < 0 || use->n_inputs > f->n_inputs)
         return plait_error(PLAIT_INVALID_ARGUMENT, "%d inputs given, expected at most %d", use->n_inputs,
@@ -71,6 +74,7 @@ static plait_status check_inputs(const plait_op_use *use, const plait_factors *f
     return PLAIT_OK;
 }
 
+/* What the kind of an attribute demands; ranges are the shape rules' matter. */
 static plait_status check_attrs(const plait_op_use *use) {
     for (int i = 0; i < use->op->n_attrs; i++) {
         const plait_attr_row *row = &use->op->attrs[i];
@@ -114,6 +118,7 @@ static plait_status infer(plait_op_use *use) {
     return finish_outputs(use, &f);
 }
 
+/* Works on a copy, so that a failure leaves the caller's use alone. */
 plait_status plait_op_infer(plait_op_use *use) {
     plait_op_use work = *use;
     plait_status status = infer(&work);

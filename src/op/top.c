@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+/* A total order: for different ids exactly one of two is better. */
 bool plait_better(float value, int64_t id, float other, int64_t other_id) {
     bool nan = value != value, other_nan = other != other;
     if (nan != other_nan) return other_nan;
@@ -22,7 +23,7 @@ static float get_value(const plait_operand *o, int64_t i, int64_t n) {
 }
 
 /* Puts (value, id) into column n of a list that is sorted best first, holds `held` entries and has room for
- * `room`; returns how many it then holds. */
+ * `room`; returns how many it then holds. Compares from the end: for most elements of a long row once. */
 static int64_t insert(const plait_operand *values, const plait_operand *ids, int64_t n, int64_t held,
                       int64_t room, float value, int32_t id) {
     int64_t place = held;
@@ -40,6 +41,7 @@ static int64_t insert(const plait_operand *values, const plait_operand *ids, int
     return held < room ? held + 1 : room;
 }
 
+/* The best of every column of x into lists as long as `values` is. */
 static void best_of(const plait_operand *x, int64_t start, const plait_operand *values,
                     const plait_operand *ids) {
     int64_t room = values->dims[0];
@@ -77,6 +79,7 @@ static bool next_best(const plait_best_partial *parts, int n_parts, int64_t n, f
     return found;
 }
 
+/* Picks the best entry below the last one picked, until the list is full or the parts are used up. */
 void plait_merge_best(const plait_best_partial *parts, int n_parts, const plait_operand *values,
                       const plait_operand *ids) {
     for (int64_t n = 0; n < ids->dims[1]; n++) {
@@ -108,6 +111,8 @@ static plait_status check_start(const plait_op_use *use, int attr) {
 
 /* ---- argmax ---- */
 
+/* Without values: only greedy sampling needs it, and a member's partial carries its value anyway. */
+
 static const plait_attr_row argmax_attrs[PLAIT_ARGMAX_ATTRS] = {
     [PLAIT_ARGMAX_START_V] = {"start_v", PLAIT_ATTR_INT, {.i = 0}, false, "id of the first element of x"},
 };
@@ -125,6 +130,7 @@ static plait_status argmax_shape(plait_op_use *use) {
 static void argmax_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     const plait_operand *x = &use->inputs[0];
+    /* The first element is the best so far; equal ones later do not replace it. */
     for (int64_t n = 0; n < x->dims[1]; n++) {
         int64_t best = 0;
         for (int64_t i = 1; i < x->dims[0]; i++)

@@ -1,4 +1,7 @@
-/* Elementwise functions of one tensor: silu, gelu (tanh form), relu, sigmoid, tanh, scale, softcap. */
+/* Elementwise functions of one tensor: silu, gelu (tanh form), relu, sigmoid, tanh, scale, softcap.
+ *
+ * Not here: the gated forms (gate.c). Invariant: element e of the output depends on element e of x alone, NaN
+ * stays NaN, and the limits at infinity are those of the function. */
 #include "base/size.h"
 #include "op/activation.h"
 #include "op/attrs.h"
@@ -18,11 +21,13 @@ static plait_status unary_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* A cap of 0 would divide by zero. */
 static plait_status softcap_shape(plait_op_use *use) {
     PLAIT_TRY(plait_attr_above_zero(use, PLAIT_SOFTCAP_CAP));
     return unary_shape(use);
 }
 
+/* Applies f in float64 to every element; f gets the attributes of the op. */
 static void unary_reference(const plait_op_use *use, double (*f)(double x, const plait_attr *attrs)) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     PLAIT_REF_ROWS(y, i1, i2, i3)
@@ -30,6 +35,7 @@ static void unary_reference(const plait_op_use *use, double (*f)(double x, const
         plait_ref_set(y, i0, i1, i2, i3, f(plait_ref_get(x, i0, i1, i2, i3), use->attrs));
 }
 
+/* The same shapes and views for all of them; only attributes differ. */
 #define CASES(...)                                                                                           \
     {                                                                                                        \
         {.inputs = {PLAIT_IN(F32, 7, 5, 1, 1)}, __VA_ARGS__},                                                \
@@ -45,6 +51,7 @@ static const plait_example scale_cases[] = CASES(.attrs = {{"factor", {.f = -0.3
 static const plait_example softcap_cases[] = CASES(.attrs = {{"cap", {.f = 1.5}}});
 #undef CASES
 
+/* A whole op from its formula in x and attrs. */
 #define UNARY(op_name, text, formula, shape_rule, attr_rows, attr_count, cases)                              \
     static double op_name##_of(double x, const plait_attr *attrs) {                                          \
         (void)attrs;                                                                                         \
