@@ -105,7 +105,8 @@ static plait_status create_temporary(plait_file_writer *writer) {
     plait_strbuf_init(&name, 0);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         plait_strbuf_clear(&name);
-        plait_strbuf_printf(&name, "%s.part.%ld.%d", writer->path, (long)getpid(), attempt);
+        plait_strbuf_printf(&name, "%s.part.%ld", writer->path, (long)getpid());
+        if (attempt > 0) plait_strbuf_printf(&name, ".%d", attempt);
         if (plait_strbuf_status(&name) != PLAIT_OK) break;
         writer->fd = open(plait_strbuf_text(&name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (writer->fd >= 0 || errno != EEXIST) break;
