@@ -1,0 +1,98 @@
+/* plait logits: the logits of every position of a list of ids, as raw float32. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Feeds ids [at, at + n) and writes their logits. */
+static plait_status feed(plait_session *session, plait_seq seq, const plait_token *ids, int64_t n,
+                         plait_batch_item *items, plait_file_writer *out) {
+    plait_model_facts facts;
+    plait_model_describe(plait_session_model(session), &facts);
+    for (int64_t i = 0; i < n; i++)
+        items[i] = (plait_batch_item){
+            .token = ids[i], .position = -1, .seqs = &seq, .n_seqs = 1, .wants_output = true};
+    PLAIT_TRY(plait_session_step(session, items, n));
+    for (int64_t i = 0; i < n; i++) {
+        const float *logits;
+        PLAIT_TRY(plait_session_logits(session, i, &logits));
+        PLAIT_TRY(plait_file_writer_write(out, logits, (uint64_t)facts.n_vocab * sizeof *logits));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status feed_all(plait_model *model, const plait_token *ids, int64_t n, int64_t step,
+                             plait_file_writer *out) {
+    plait_model_facts facts;
+    plait_session *session;
+    plait_seq seq = 0;
+    plait_model_describe(model, &facts);
+    if (step <= 0 || step > facts.batch) step = facts.batch;
+    if (n > facts.context)
+        return plait_error(PLAIT_OUT_OF_RANGE, "--ids: %lld ids are longer than the context of %lld tokens",
+                           (long long)n, (long long)facts.context);
+    plait_batch_item *items = plait_alloc_array((size_t)step, sizeof *items);
+    if (!items) return plait_error_memory("--step", (uint64_t)step * sizeof *items);
+    plait_status status = plait_session_create(&session, model);
+    if (status == PLAIT_OK) {
+        status = plait_session_begin(session, &seq);
+        for (int64_t at = 0; status == PLAIT_OK && at < n; at += step)
+            status = feed(session, seq, ids + at, plait_min_i64(step, n - at), items, out);
+        plait_session_destroy(session);
+    }
+    free(items);
+    return status;
+}
+
+static int run(const plait_cli_values *values) {
+    plait_context *context;
+    plait_model *model;
+    plait_token *ids = NULL;
+    int64_t n = 0;
+    if (!values->ids || !values->out) return plait_cli_usage("logits: --ids and --out are needed");
+    if (values->decoder_ids)
+        return plait_cli_usage(
+            "logits: --decoder-ids is for encoder-decoder models, which are not supported");
+    if (plait_cli_parse_ids(values->ids, &ids, &n) != PLAIT_OK)
+        return plait_cli_usage("%s", plait_error_message());
+    int exit_status = plait_cli_open(values, NULL, NULL, &context, &model);
+    if (exit_status == PLAIT_EXIT_OK) {
+        plait_file_writer out = {.fd = -1};
+        plait_status status = plait_file_writer_open(&out, values->out);
+        if (status == PLAIT_OK) status = feed_all(model, ids, n, values->step, &out);
+        if (status == PLAIT_OK) status = plait_file_writer_commit(&out);
+        if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
+        plait_file_writer_abandon(&out);
+        plait_cli_close(context, model);
+    }
+    free(ids);
+    return exit_status;
+}
+
+static const plait_cli_option options[] = {
+    {"--ids", "1,2,3", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(ids), 0, "token ids to feed"},
+    {"--out", "OUT.f32", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(out), 0,
+     "float32 little-endian [ids][vocabulary], every position"},
+    {"--step", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(step), 0, "feed N ids at a time instead of all at once"},
+    {"--decoder-ids", "1,2,3", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(decoder_ids), 0,
+     "ids for the decoder of encoder-decoder models"},
+    PLAIT_CLI_END,
+};
+
+const plait_cli_command plait_cli_logits = {
+    .name = "logits",
+    .arguments = "FILE --ids 1,2,3 --out OUT.f32",
+    .min_positional = 1,
+    .max_positional = 1,
+    .summary = "Write the logits of every position of a list of token ids.",
+    .examples = "  plait logits model.gguf --ids 1,2,3 --out logits.f32\n"
+                "  plait logits model.gguf --ids 1,2,3 --step 1 --kv f32 --out logits.f32\n",
+    .options = options,
+    .computes = true,
+    .run = run,
+};

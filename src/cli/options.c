@@ -1,0 +1,158 @@
+/* Options: the table of those that every computing command takes, parsing by table, and help made from the tables.
+ * Invariant: nothing about an option is written anywhere but in its row. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const plait_cli_option plait_cli_common_options[] = {
+    {"-t", "THREADS", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(threads), 0,
+     "threads of cpu devices without threads= (default: all processors)"},
+    {"--devices", "LIST", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(devices), 0,
+     "devices, kind[:key=value]..., comma-separated (default cpu)"},
+    {"--split", "MODE", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(split), 0,
+     "none, layer or tensor (default: what fits)"},
+    {"--ratio", "A,B,...", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(ratio), 0, "shares of the devices"},
+    {"--pin", "PATTERN=DEVICE", PLAIT_CLI_LIST, PLAIT_CLI_FIELD(pins), 0,
+     "weights and nodes of a name on a device; may be repeated"},
+    {"--ctx", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(context), 0,
+     "context in tokens (default: the file's, reduced to what fits)"},
+    {"--batch", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(batch), 0, "most tokens of one step (default 512)"},
+    {"--kv", "TYPE[,TYPE]", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(kv), 0,
+     "types of the cache: keys, values (default f16)"},
+    {"--exact", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(exact), 0,
+     "same bytes for any batching and number of devices"},
+    {"--fit", "on|off", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(fit), 0, "choose what fits (default on)"},
+    {"--trace", "OUT.json", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(trace), 0,
+     "write a trace of the last step for chrome://tracing"},
+    {"--verify", "on|off", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(verify), 0,
+     "prove plans before they run (default on)"},
+    {"--monitor", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(monitor), 0,
+     "check every access of devices while running"},
+    {"--device-path", "LIB", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(device_path), 0,
+     "load a device kind from a shared library"},
+    {"--no-mmap", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(no_mmap), 0,
+     "read the file into memory instead of mapping it"},
+    PLAIT_CLI_END,
+};
+
+static const plait_cli_option help_option = {"--help", NULL,       PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(help),
+                                             0,        "this text"};
+
+/* ---- parsing ---- */
+
+static const plait_cli_option *find_in(const plait_cli_option *rows, const char *name, size_t length) {
+    for (; rows && rows->name; rows++)
+        if (strlen(rows->name) == length && strncmp(rows->name, name, length) == 0) return rows;
+    return NULL;
+}
+
+static const plait_cli_option *find_option(const plait_cli_command *command, const char *name,
+                                           size_t length) {
+    const plait_cli_option *row = find_in(command->options, name, length);
+    if (!row && command->computes) row = find_in(plait_cli_common_options, name, length);
+    if (!row &&
+        ((length == 6 && strncmp(name, "--help", 6) == 0) || (length == 2 && strncmp(name, "-h", 2) == 0)))
+        row = &help_option;
+    return row;
+}
+
+static int store(const plait_cli_command *command, const plait_cli_option *row, const char *text,
+                 plait_cli_values *values) {
+    char *field = (char *)values + row->offset, *end;
+    if (row->given_offset) *(bool *)((char *)values + row->given_offset) = true;
+    errno = 0;
+    switch (row->kind) {
+    case PLAIT_CLI_FLAG: *(bool *)field = true; return PLAIT_EXIT_OK;
+    case PLAIT_CLI_STRING: *(const char **)(void *)field = text; return PLAIT_EXIT_OK;
+    case PLAIT_CLI_LIST:
+        if (values->n_pins == 64)
+            return plait_cli_usage("%s: %s: at most 64 times", command->name, row->name);
+        values->pins[values->n_pins++] = text;
+        return PLAIT_EXIT_OK;
+    case PLAIT_CLI_COUNT: {
+        long long number = strtoll(text, &end, 10);
+        if (end == text || *end || errno || number < 0)
+            return plait_cli_usage("%s: %s wants a whole number of 0 or more, not \"%s\"", command->name,
+                                   row->name, text);
+        *(int64_t *)(void *)field = number;
+        return PLAIT_EXIT_OK;
+    }
+    case PLAIT_CLI_NUMBER: {
+        double number = strtod(text, &end);
+        if (end == text || *end || !isfinite(number))
+            return plait_cli_usage("%s: %s wants a number, not \"%s\"", command->name, row->name, text);
+        *(double *)(void *)field = number;
+        return PLAIT_EXIT_OK;
+    }
+    }
+    return PLAIT_EXIT_USAGE;
+}
+
+/* An argument that is an option: "--name", "--name=value", "-n". A lone "-" and what follows "--" are positional. */
+static int parse_option(const plait_cli_command *command, int argc, char **argv, int *at,
+                        plait_cli_values *values) {
+    const char *argument = argv[*at],
+               *equals = strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    const plait_cli_option *row = find_option(command, argument, length);
+    if (!row)
+        return plait_cli_usage("%s: there is no option \"%.*s\"; plait %s --help lists them", command->name,
+                               (int)length, argument, command->name);
+    if (!row->value) {
+        if (equals) return plait_cli_usage("%s: %s takes no value", command->name, row->name);
+        return store(command, row, NULL, values);
+    }
+    if (equals) return store(command, row, equals + 1, values);
+    if (*at + 1 >= argc)
+        return plait_cli_usage("%s: %s wants a value: %s", command->name, row->name, row->value);
+    return store(command, row, argv[++*at], values);
+}
+
+int plait_cli_parse(const plait_cli_command *command, int argc, char **argv, plait_cli_values *values) {
+    bool only_positional = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_positional && strcmp(argv[i], "--") == 0) {
+            only_positional = true;
+        } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
+            int status = parse_option(command, argc, argv, &i, values);
+            if (status != PLAIT_EXIT_OK) return status;
+        } else if (values->n_positional == command->max_positional) {
+            return plait_cli_usage("%s: \"%s\" is too many; usage: plait %s %s", command->name, argv[i],
+                                   command->name, command->arguments);
+        } else {
+            values->positional[values->n_positional++] = argv[i];
+        }
+    }
+    if (values->n_positional < command->min_positional && !values->help)
+        return plait_cli_usage("%s: an argument is missing; usage: plait %s %s", command->name, command->name,
+                               command->arguments);
+    return PLAIT_EXIT_OK;
+}
+
+/* ---- help ---- */
+
+static void help_rows(const plait_cli_option *rows) {
+    for (; rows && rows->name; rows++) {
+        int n = printf("  %s%s%s", rows->name, rows->value ? " " : "", rows->value ? rows->value : "");
+        printf("%*s %s\n", n < 26 ? 26 - n : 0, "", rows->help);
+    }
+}
+
+void plait_cli_help(const plait_cli_command *command) {
+    if (command) {
+        printf("plait %s %s\n\n%s\n", command->name, command->arguments, command->summary);
+        if (command->options && command->options->name) printf("\nOptions\n"), help_rows(command->options);
+        if (command->computes) printf("\nDevices and memory\n"), help_rows(plait_cli_common_options);
+        if (command->examples) printf("\nExamples\n%s", command->examples);
+        return;
+    }
+    printf("plait runs GGUF language models on all the devices at hand.\n\nusage: plait COMMAND "
+           "[ARGUMENT...]\n\n");
+    for (size_t i = 0; plait_cli_commands[i]; i++)
+        printf("  %-12s %s\n", plait_cli_commands[i]->name, plait_cli_commands[i]->summary);
+    printf("\nplait COMMAND --help tells more. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
