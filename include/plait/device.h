@@ -321,6 +321,14 @@ const plait_device_vtable *plait_device_kind_at(int index);
  * INVALID_ARGUMENT (wrong usage) naming the known ones. */
 plait_status plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
 
+/* Loads kinds from a vendor's shared library (--device-path): it exports plait_device_entry, which is called with
+ * 0, 1, 2, ... and returns the vtable of that kind, NULL behind the last one. The library stays loaded for ever once
+ * a kind of it is registered. NOT_FOUND when it cannot be opened, INVALID_ARGUMENT when it exports no entry or no
+ * kind, or a kind is refused as by plait_device_register. Thread-safe. */
+plait_status plait_device_load(const char *path);
+typedef const plait_device_vtable *(*plait_device_entry_fn)(int index);
+#define PLAIT_DEVICE_ENTRY "plait_device_entry"
+
 #ifdef __cplusplus
 }
 #endif

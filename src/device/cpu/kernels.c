@@ -1,0 +1,83 @@
+/* The table: matrix products, the families, lookups in packed tables, and behind them the reference kernels. */
+#include "device/cpu/kernels.h"
+
+#include "base/size.h"
+#include "device/cpu/product.h"
+#include "device/cpu/reference.h"
+#include "device/cpu/weights.h"
+
+#include <stdio.h>
+
+/* Best first. A row of an earlier array is preferred. */
+static const plait_cpu_kernel *const families[] = {
+    plait_cpu_matmul_kernels,      plait_cpu_norm_kernels,        plait_cpu_rope_kernels,
+    plait_cpu_attention_kernels,   plait_cpu_rows_kernels,        plait_cpu_top_kernels,
+    plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels,
+};
+
+static const plait_cpu_kernel *const fallbacks[] = {plait_cpu_reference_kernels};
+
+/* What a row without `accepts` takes. */
+static bool all_dense_floats(const plait_op_use *use, char *reason, size_t reason_bytes) {
+    for (int i = 0; i < use->n_inputs + use->n_outputs; i++) {
+        bool input = i < use->n_inputs;
+        const plait_operand *o = input ? &use->inputs[i] : &use->outputs[i - use->n_inputs];
+        if (input && !plait_op_has(use, i)) continue;
+        if (o->dtype == PLAIT_F32 && plait_operand_is_dense(o)) continue;
+        snprintf(reason, reason_bytes, "%s %d is not dense F32", input ? "input" : "output",
+                 input ? i : i - use->n_inputs);
+        return false;
+    }
+    return true;
+}
+
+static bool any_packed(const plait_op_use *use, const plait_encoding *encodings) {
+    for (int i = 0; i < use->n_inputs; i++)
+        if (plait_op_has(use, i) && encodings[i] != PLAIT_ENCODING_FILE) return true;
+    return false;
+}
+
+static bool takes(const plait_cpu_kernel *row, const plait_op_use *use, const plait_encoding *encodings,
+                  uint32_t features, char *reason, size_t reason_bytes) {
+    if (row->op != use->op->id || (row->needs & ~features)) return false;
+    if (!row->takes_packed && any_packed(use, encodings)) {
+        snprintf(reason, reason_bytes, "%s reads no packed weights", row->name);
+        return false;
+    }
+    if (!row->accepts) return all_dense_floats(use, reason, reason_bytes);
+    return row->accepts(use, encodings, reason, reason_bytes);
+}
+
+static const plait_cpu_kernel *find_in(const plait_cpu_kernel *const *arrays, size_t n_arrays,
+                                       const plait_op_use *use, const plait_encoding *encodings,
+                                       uint32_t features, char *reason, size_t reason_bytes) {
+    for (size_t a = 0; a < n_arrays; a++)
+        for (const plait_cpu_kernel *row = arrays[a]; row->name; row++)
+            if (takes(row, use, encodings, features, reason, reason_bytes)) return row;
+    return NULL;
+}
+
+const plait_cpu_kernel *plait_cpu_kernel_find(const plait_op_use *use, const plait_encoding *encodings,
+                                              uint32_t features, char *reason, size_t reason_bytes) {
+    static const plait_encoding all_file[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
+    char unread[8];
+    if (!encodings) encodings = all_file;
+    if (!reason || !reason_bytes) reason = unread, reason_bytes = sizeof unread;
+    snprintf(reason, reason_bytes, "there is no kernel of %s", use->op->name);
+    const plait_cpu_kernel *row =
+        find_in(families, PLAIT_COUNT_OF(families), use, encodings, features, reason, reason_bytes);
+    if (!row)
+        row = find_in(fallbacks, PLAIT_COUNT_OF(fallbacks), use, encodings, features, reason, reason_bytes);
+    if (row) reason[0] = '\0';
+    return row;
+}
+
+const plait_cpu_kernel *plait_cpu_kernel_at(size_t index) {
+    for (size_t a = 0; a < PLAIT_COUNT_OF(families) + PLAIT_COUNT_OF(fallbacks); a++) {
+        bool family = a < PLAIT_COUNT_OF(families);
+        const plait_cpu_kernel *row = family ? families[a] : fallbacks[a - PLAIT_COUNT_OF(families)];
+        for (; row->name; row++)
+            if (index-- == 0) return row;
+    }
+    return NULL;
+}

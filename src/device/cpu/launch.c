@@ -1,0 +1,124 @@
+/* Running a program: addresses and dims go into the calls, every task counts its units, the pool does the rest.
+ * Invariant: nothing is allocated, and nothing outside of the bound buffers is touched: sizes of slots and values of
+ * dims are checked first. */
+#include "device/cpu/program.h"
+
+#include "base/size.h"
+
+/* ---- tasks ---- */
+
+int64_t plait_cpu_kernel_units(const plait_cpu_task *task) {
+    return task->kernel.kernel->units(task->kernel.call, task->kernel.phase);
+}
+
+void plait_cpu_kernel_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread) {
+    task->kernel.kernel->run(task->kernel.call, task->kernel.phase, begin, end, thread);
+}
+
+int64_t plait_cpu_rows_units(const plait_cpu_task *task) {
+    if (task->rows.n == 0) return task->rows.input->x->dims[1];
+    const plait_operand *y = &task->rows.calls[0]->use.outputs[0];
+    return y->dims[1] * y->dims[2] * y->dims[3];
+}
+
+void plait_cpu_rows_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    for (int64_t row = begin; row < end; row++) {
+        for (int i = 0; i < task->rows.n; i++)
+            task->rows.kernels[i]->run_rows(task->rows.calls[i], row, row + 1);
+        if (task->rows.input) plait_cpu_input_run(task->rows.input, row, row + 1);
+    }
+}
+
+int64_t plait_cpu_product_task_units(const plait_cpu_task *task) {
+    return plait_cpu_product_units(task->product);
+}
+
+void plait_cpu_product_task_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread) {
+    plait_cpu_product_run(task->product, begin, end, thread);
+}
+
+int64_t plait_cpu_gated_task_units(const plait_cpu_task *task) {
+    return plait_cpu_product_units(&task->gated->a);
+}
+
+void plait_cpu_gated_task_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread) {
+    plait_cpu_gated_run(task->gated, begin, end, thread);
+}
+
+void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
+    const plait_program *program = (const plait_program *)work;
+    const plait_cpu_phase *p = &program->phases[phase];
+    int64_t first = 0; /* unit of the phase at which the task begins */
+    for (int t = p->first_task; t < p->first_task + p->n_tasks && first < end; t++) {
+        const plait_cpu_task *task = &program->tasks[t];
+        int64_t from = plait_max_i64(begin - first, 0), to = plait_min_i64(end - first, task->n_units);
+        if (from < to) task->run(task, from, to, thread);
+        first += task->n_units;
+    }
+}
+
+/* ---- launch ---- */
+
+static plait_status check(const plait_program *program, plait_buffer *const *slots, const int64_t *dims) {
+    for (int s = 0; s < program->n_slots; s++) {
+        if (program->slot_bytes[s] == 0) continue;
+        if (!slots || !slots[s] || !slots[s]->host)
+            return plait_error(PLAIT_INVALID_ARGUMENT, "%s: launch without a buffer in slot %d",
+                               program->device, s);
+        if (slots[s]->size_bytes < program->slot_bytes[s])
+            return plait_error(PLAIT_OUT_OF_RANGE, "%s: launch: slot %d has %llu bytes, expected %llu",
+                               program->device, s, (unsigned long long)slots[s]->size_bytes,
+                               (unsigned long long)program->slot_bytes[s]);
+    }
+    if (program->n_dims && !dims)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "%s: launch without values of %d dims", program->device,
+                           program->n_dims);
+    for (int d = 0; d < program->n_dims; d++)
+        if (dims[d] < 0 || dims[d] > program->bounds[d])
+            return plait_error(PLAIT_OUT_OF_RANGE, "%s: launch: dim %d is %lld, its bound is %lld",
+                               program->device, d, (long long)dims[d], (long long)program->bounds[d]);
+    return PLAIT_OK;
+}
+
+/* Writes into the working memory; the caller holds the pool. */
+static void bind(plait_program *program, plait_buffer *const *slots, const int64_t *dims) {
+    for (int i = 0; i < program->n_bind_dims; i++)
+        *program->bind_dims[i].dim = plait_extent_value(&program->bind_dims[i].extent, 0, dims);
+    for (int i = 0; i < program->n_binds; i++) {
+        const plait_cpu_bind *b = &program->binds[i];
+        *b->address = (char *)slots[b->slot]->host + b->offset;
+    }
+    for (int p = 0; p < program->work.n_phases; p++) {
+        const plait_cpu_phase *phase = &program->phases[p];
+        program->units[p] = 0;
+        for (int t = phase->first_task; t < phase->first_task + phase->n_tasks; t++) {
+            program->tasks[t].n_units = program->tasks[t].units(&program->tasks[t]);
+            program->units[p] += program->tasks[t].n_units;
+        }
+    }
+}
+
+/* Turns the first error word into a failure that names its node, and clears all. */
+static plait_status check_words(const plait_program *program) {
+    plait_status status = PLAIT_OK;
+    for (int i = 0; i < program->n_calls; i++) {
+        if (!__atomic_load_n(&program->error_words[i], __ATOMIC_RELAXED)) continue;
+        __atomic_store_n(&program->error_words[i], 0, __ATOMIC_RELAXED);
+        if (status == PLAIT_OK)
+            status = plait_error(PLAIT_OUT_OF_RANGE, "node %s (%s): an id it was given is outside its range",
+                                 program->names[i], program->calls[i].use.op->name);
+    }
+    return status;
+}
+
+plait_status plait_cpu_launch(plait_cpu_device *device, const plait_program *program,
+                              plait_buffer *const *slots, const int64_t *dims) {
+    PLAIT_TRY(check(program, slots, dims));
+    plait_cpu_pool_acquire(device->pool);
+    bind((plait_program *)(uintptr_t)program, slots, dims);
+    plait_cpu_pool_run(device->pool, &program->work);
+    plait_status status = check_words(program);
+    plait_cpu_pool_release(device->pool);
+    return status;
+}

@@ -1,0 +1,224 @@
+/* Workers, barriers and ranges. Invariants: a worker touches the shared work only between the start of a launch and
+ * its arrival at the last barrier; the range of a worker for phase p + 1 is published before it arrives at the barrier
+ * behind phase p, in the other of two sets, which nobody reads any more at that time. */
+#include "device/cpu/pool.h"
+
+#include "base/alloc.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SPIN_NS = 30000, SPINS_PER_LOOK = 32, TAKE_SHARE = 4 };
+
+/* What is left of a worker's home range: next unit in the upper half, end in the lower one. */
+typedef struct home_range {
+    _Alignas(64) _Atomic uint64_t left[2];
+} home_range;
+
+typedef struct worker {
+    plait_cpu_pool *pool;
+    int number;
+    plait_thread thread;
+} worker;
+
+struct plait_cpu_pool {
+    _Alignas(64) _Atomic uint32_t launch; /* counts launches; futex word of idle workers */
+    _Atomic uint32_t sleeping;            /* on `launch` */
+    _Atomic bool stop;
+    const plait_cpu_work *work;
+    _Alignas(64) _Atomic uint32_t arrived; /* at the current barrier */
+    _Alignas(64) _Atomic uint32_t passed;  /* counts barriers; futex word of those who wait at one */
+    _Atomic uint32_t waiting;              /* asleep on `passed` */
+    _Alignas(64) pthread_mutex_t holder;
+    int n_threads;
+    bool may_spin, holder_ready;
+    home_range *ranges; /* Owned. One a worker. */
+    worker *workers;    /* Owned. n_threads; the first one has no thread. */
+};
+
+/* ---- waiting ---- */
+
+/* Returns when *word != before. */
+static void wait_change(const plait_cpu_pool *pool, _Atomic uint32_t *word, _Atomic uint32_t *sleepers,
+                        uint32_t before) {
+    if (pool->may_spin) {
+        uint64_t start = plait_time_ns();
+        do {
+            for (int i = 0; i < SPINS_PER_LOOK; i++) {
+                if (atomic_load_explicit(word, memory_order_acquire) != before) return;
+                plait_cpu_relax();
+            }
+        } while (plait_time_ns() - start < SPIN_NS);
+    }
+    atomic_fetch_add(sleepers, 1);
+    while (atomic_load(word) == before) plait_futex_wait(word, before, UINT64_MAX);
+    atomic_fetch_sub(sleepers, 1);
+}
+
+static void change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
+    atomic_fetch_add(word, 1);
+    if (atomic_load(sleepers)) plait_futex_wake(word, INT32_MAX);
+}
+
+static void barrier(plait_cpu_pool *pool) {
+    uint32_t before = atomic_load_explicit(&pool->passed, memory_order_relaxed);
+    if (atomic_fetch_add(&pool->arrived, 1) + 1 == (uint32_t)pool->n_threads) {
+        atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
+        change(&pool->passed, &pool->waiting);
+    } else {
+        wait_change(pool, &pool->passed, &pool->waiting, before);
+    }
+}
+
+/* ---- units ---- */
+
+/* Ranges are 32 bits wide; phases with more units count in grains. */
+static int64_t grain_of(int64_t units) {
+    return units / INT32_MAX + 1;
+}
+
+static uint64_t pair(int64_t next, int64_t end) {
+    return (uint64_t)next << 32 | (uint64_t)end;
+}
+
+static void publish(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
+    int64_t units = work->units[phase], grain = grain_of(units), n = (units + grain - 1) / grain;
+    uint64_t range =
+        pair(plait_part_start(n, thread, pool->n_threads), plait_part_start(n, thread + 1, pool->n_threads));
+    atomic_store_explicit(&pool->ranges[thread].left[phase & 1], range, memory_order_release);
+}
+
+/* Takes a piece of a range: from the front for its owner, from the back for others. False when it is empty. */
+static bool take(_Atomic uint64_t *left, bool own, int64_t *out_begin, int64_t *out_end) {
+    uint64_t range = atomic_load_explicit(left, memory_order_acquire);
+    for (;;) {
+        int64_t next = (int64_t)(range >> 32), end = (int64_t)(range & UINT32_MAX);
+        if (next >= end) return false;
+        int64_t n = (end - next + TAKE_SHARE - 1) / TAKE_SHARE;
+        uint64_t rest = own ? pair(next + n, end) : pair(next, end - n);
+        if (!atomic_compare_exchange_weak(left, &range, rest)) continue;
+        *out_begin = own ? next : end - n;
+        *out_end = own ? next + n : end;
+        return true;
+    }
+}
+
+static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
+    int64_t units = work->units[phase], grain = grain_of(units), begin, end;
+    for (int k = 0; k < pool->n_threads; k++) {
+        int owner = (thread + k) % pool->n_threads;
+        while (take(&pool->ranges[owner].left[phase & 1], k == 0, &begin, &end))
+            work->run(work, phase, begin * grain, plait_min_i64(end * grain, units), thread);
+    }
+}
+
+/* ---- phases ---- */
+
+static bool alone(const plait_cpu_work *work, int phase) {
+    return work->units[phase] <= 1;
+}
+
+/* All phases, as worker `thread` does them. */
+static void run_phases(plait_cpu_pool *pool, const plait_cpu_work *work, int thread) {
+    for (int p = 0; p < work->n_phases; p++) {
+        bool last = p + 1 == work->n_phases;
+        if (!last) publish(pool, work, p + 1, thread);
+        if (!alone(work, p))
+            run_share(pool, work, p, thread);
+        else if (thread == 0 && work->units[p] == 1)
+            work->run(work, p, 0, 1, 0);
+        if (last || !alone(work, p) || !alone(work, p + 1)) barrier(pool);
+    }
+}
+
+/* No phase has work for a second worker. */
+static bool all_alone(const plait_cpu_work *work) {
+    for (int p = 0; p < work->n_phases; p++)
+        if (!alone(work, p)) return false;
+    return true;
+}
+
+void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
+    if (work->n_phases == 0) return;
+    if (pool->n_threads == 1 || all_alone(work)) {
+        for (int p = 0; p < work->n_phases; p++)
+            if (work->units[p] > 0) work->run(work, p, 0, work->units[p], 0);
+        return;
+    }
+    pool->work = work;
+    /* The first phase's ranges are there before anybody wakes, so that nobody waits for a worker that is late. */
+    for (int i = 0; i < pool->n_threads; i++) publish(pool, work, 0, i);
+    change(&pool->launch, &pool->sleeping);
+    run_phases(pool, work, 0);
+}
+
+static void *worker_main(void *argument) {
+    worker *self = argument;
+    plait_cpu_pool *pool = self->pool;
+    uint32_t seen = 0;
+    for (;;) {
+        wait_change(pool, &pool->launch, &pool->sleeping, seen);
+        seen = atomic_load_explicit(&pool->launch, memory_order_acquire);
+        if (atomic_load(&pool->stop)) return NULL;
+        run_phases(pool, pool->work, self->number);
+    }
+}
+
+/* ---- life ---- */
+
+static plait_status start(plait_cpu_pool *pool) {
+    if (pthread_mutex_init(&pool->holder, NULL) != 0) return plait_error_memory("lock of the cpu threads", 0);
+    pool->holder_ready = true;
+    pool->ranges = plait_alloc_aligned(64, (size_t)pool->n_threads * sizeof *pool->ranges);
+    pool->workers = plait_alloc_array((size_t)pool->n_threads, sizeof *pool->workers);
+    if (!pool->ranges || !pool->workers)
+        return plait_error_memory("cpu threads", (uint64_t)pool->n_threads * sizeof *pool->ranges);
+    for (int i = 1; i < pool->n_threads; i++) {
+        char name[16];
+        pool->workers[i] = (worker){.pool = pool, .number = i};
+        snprintf(name, sizeof name, "plait-cpu-%d", i);
+        PLAIT_TRY(plait_thread_start(&pool->workers[i].thread, name, worker_main, &pool->workers[i]));
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_cpu_pool_create(int n_threads, plait_cpu_pool **out) {
+    plait_cpu_pool *pool = plait_alloc_aligned(64, sizeof *pool);
+    if (!pool) return plait_error_memory("cpu threads", sizeof *pool);
+    pool->n_threads = n_threads;
+    pool->may_spin = n_threads <= plait_os_processors();
+    plait_status status = start(pool);
+    if (status != PLAIT_OK) {
+        plait_cpu_pool_destroy(pool);
+        return status;
+    }
+    *out = pool;
+    return PLAIT_OK;
+}
+
+void plait_cpu_pool_destroy(plait_cpu_pool *pool) {
+    if (!pool) return;
+    atomic_store(&pool->stop, true);
+    change(&pool->launch, &pool->sleeping);
+    for (int i = 1; pool->workers && i < pool->n_threads; i++) plait_thread_join(&pool->workers[i].thread);
+    if (pool->holder_ready) pthread_mutex_destroy(&pool->holder);
+    free(pool->ranges);
+    free(pool->workers);
+    free(pool);
+}
+
+int plait_cpu_pool_threads(const plait_cpu_pool *pool) {
+    return pool->n_threads;
+}
+
+void plait_cpu_pool_acquire(plait_cpu_pool *pool) {
+    pthread_mutex_lock(&pool->holder);
+}
+
+void plait_cpu_pool_release(plait_cpu_pool *pool) {
+    pthread_mutex_unlock(&pool->holder);
+}

@@ -1,0 +1,192 @@
+/* Weights in packed form: when they are offered, packing and unpacking by all threads, and row lookups.
+ *
+ * A packing serves products and row lookups that read the whole tensor; any other reader keeps a weight in file form.
+ * Invariant: packing keeps every bit; unpack gives the file's bytes back. */
+#include "device/cpu/weights.h"
+
+#include "base/size.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/matmul/matmul.h"
+#include "device/host_queue.h"
+#include "op/attrs.h"
+#include "op/reference.h"
+#include "op/shape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUP = PLAIT_CPU_GROUP_ROWS };
+
+/* ---- offers ---- */
+
+static bool serves(const plait_weight_use *use) {
+    bool product = false;
+    if (!plait_cpu_packs(use->dtype) || use->dims[2] != 1 || use->dims[3] != 1) return false;
+    for (int i = 0; i < use->n_readers; i++) {
+        const struct plait_weight_reader *reader = &use->readers[i];
+        bool matmul = reader->op->id == PLAIT_OP_matmul;
+        if (!reader->whole || reader->input != 0 || (!matmul && reader->op->id != PLAIT_OP_get_rows))
+            return false;
+        product |= matmul;
+    }
+    return product;
+}
+
+static void packing_name(plait_dtype dtype, char out[32]) {
+    char name[16];
+    snprintf(name, sizeof name, "%s", plait_dtype_name(dtype));
+    for (char *c = name; *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+    snprintf(out, 32, "cpu/%sx%d", name, GROUP);
+}
+
+plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *use,
+                                 plait_encoding_offer *offers, int *n_offers) {
+    (void)device;
+    int room = *n_offers;
+    *n_offers = 0;
+    int64_t bytes = serves(use) ? plait_cpu_packed_bytes(use->dtype, use->dims[0], use->dims[1]) : -1;
+    if (bytes < 0 || room < 1) return PLAIT_OK;
+    offers[0] = (plait_encoding_offer){.encoding = PLAIT_CPU_ENCODING_PACKED,
+                                       .size_bytes = (uint64_t)bytes,
+                                       .alignment = PLAIT_CPU_ALIGNMENT};
+    packing_name(use->dtype, offers[0].name);
+    *n_offers = 1;
+    return PLAIT_OK;
+}
+
+/* ---- packing ---- */
+
+typedef struct pack_work {
+    plait_cpu_work work;
+    plait_dtype dtype;
+    const unsigned char *from; /* file form at row `first` (pack), or the packed matrix (unpack) */
+    unsigned char *to;
+    int64_t k, first, end, row_bytes;
+} pack_work;
+
+static void run_pack(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
+    const pack_work *w = (const pack_work *)work;
+    int64_t row = w->first + begin * GROUP, last = plait_min_i64(w->first + end * GROUP, w->end);
+    (void)phase, (void)thread;
+    plait_cpu_pack(w->dtype, w->from + (row - w->first) * w->row_bytes, w->row_bytes, w->to, w->k, row, last);
+}
+
+static void run_unpack(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
+    const pack_work *w = (const pack_work *)work;
+    int64_t row = w->first + begin * GROUP, last = plait_min_i64(w->first + end * GROUP, w->end);
+    (void)phase, (void)thread;
+    plait_cpu_unpack(w->dtype, w->from, w->k, row, last, w->to + (row - w->first) * w->row_bytes,
+                     w->row_bytes);
+}
+
+static void run_work(plait_cpu_device *device, pack_work *w) {
+    int64_t units = (w->end - w->first + GROUP - 1) / GROUP;
+    w->work.n_phases = 1;
+    w->work.units = &units;
+    plait_cpu_pool_acquire(device->pool);
+    plait_cpu_pool_run(device->pool, &w->work);
+    plait_cpu_pool_release(device->pool);
+}
+
+static plait_status check(const plait_operand *shape, plait_encoding encoding, int64_t row_begin,
+                          int64_t row_end, bool whole_groups) {
+    if (encoding != PLAIT_CPU_ENCODING_PACKED || !plait_cpu_packs(shape->dtype))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "packing: encoding %u of %s is unknown", encoding,
+                           plait_dtype_name(shape->dtype));
+    if (shape->dims[2] != 1 || shape->dims[3] != 1 ||
+        plait_cpu_packed_bytes(shape->dtype, shape->dims[0], shape->dims[1]) < 0)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "packing: [%lld, %lld, %lld, %lld] is no matrix",
+                           (long long)shape->dims[0], (long long)shape->dims[1], (long long)shape->dims[2],
+                           (long long)shape->dims[3]);
+    if (row_begin < 0 || row_begin > row_end || row_end > shape->dims[1])
+        return plait_error(PLAIT_OUT_OF_RANGE, "packing: rows [%lld, %lld) of %lld", (long long)row_begin,
+                           (long long)row_end, (long long)shape->dims[1]);
+    if (whole_groups && (row_begin % GROUP != 0 || (row_end % GROUP != 0 && row_end != shape->dims[1])))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "packing: rows [%lld, %lld) are no groups of %d",
+                           (long long)row_begin, (long long)row_end, GROUP);
+    return PLAIT_OK;
+}
+
+static uint64_t packed_bytes(const plait_operand *shape) {
+    return (uint64_t)plait_cpu_packed_bytes(shape->dtype, shape->dims[0], shape->dims[1]);
+}
+
+plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *source, plait_encoding encoding,
+                                 int64_t row_begin, int64_t row_end, plait_region target) {
+    PLAIT_TRY(check(source, encoding, row_begin, row_end, true));
+    if (source->strides[0] != plait_dtype_block_bytes(source->dtype))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "packing: rows are not contiguous");
+    pack_work w = {.work.run = run_pack,
+                   .dtype = source->dtype,
+                   .from = (const unsigned char *)source->data + row_begin * source->strides[1],
+                   .k = source->dims[0],
+                   .first = row_begin,
+                   .end = row_end,
+                   .row_bytes = source->strides[1]};
+    PLAIT_TRY(plait_host_region_bytes(&target, packed_bytes(source), "packing", &w.to));
+    if (row_begin < row_end) run_work((plait_cpu_device *)device, &w);
+    return PLAIT_OK;
+}
+
+plait_status plait_cpu_unpack_rows(plait_device *device, const plait_operand *shape, plait_encoding encoding,
+                                   int64_t row_begin, int64_t row_end, plait_region source, void *target) {
+    unsigned char *from;
+    PLAIT_TRY(check(shape, encoding, row_begin, row_end, false));
+    PLAIT_TRY(plait_host_region_bytes(&source, packed_bytes(shape), "unpacking", &from));
+    pack_work w = {.work.run = run_unpack,
+                   .dtype = shape->dtype,
+                   .from = from,
+                   .to = target,
+                   .k = shape->dims[0],
+                   .first = row_begin,
+                   .end = row_end,
+                   .row_bytes = plait_dtype_row_bytes(shape->dtype, shape->dims[0])};
+    if (row_begin < row_end) run_work((plait_cpu_device *)device, &w);
+    return PLAIT_OK;
+}
+
+/* ---- get_rows of a packed table ---- */
+
+static bool rows_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
+                         size_t reason_bytes) {
+    if (encodings[0] != PLAIT_CPU_ENCODING_PACKED || encodings[1] != PLAIT_ENCODING_FILE ||
+        !plait_cpu_packs(use->inputs[0].dtype) || use->outputs[0].strides[0] != (int64_t)sizeof(float)) {
+        snprintf(reason, reason_bytes, "the table is not packed, or rows of the result are not contiguous");
+        return false;
+    }
+    return true;
+}
+
+static int64_t rows_units(const plait_cpu_call *call, int phase) {
+    (void)phase;
+    return call->use.inputs[1].dims[0];
+}
+
+static void rows_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
+    const plait_op_use *use = &call->use;
+    const plait_operand *table = &use->inputs[0], *y = &use->outputs[0];
+    int64_t start = use->attrs[PLAIT_GET_ROWS_START_V].i;
+    int64_t total = plait_attr_total(use, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_TOTAL_V, table->dims[1]);
+    (void)phase, (void)thread;
+    for (int64_t n = begin; n < end; n++) {
+        int64_t id = plait_ref_get_id(&use->inputs[1], n, 0);
+        float *out = (float *)((char *)y->data + n * y->strides[1]);
+        if (id < 0 || id >= total) plait_ref_bad_id(use);
+        if (id >= start && id < start + table->dims[1])
+            plait_cpu_unpack_row(table->dtype, table->data, table->dims[0], id - start, out);
+        else
+            memset(out, 0, (size_t)y->dims[0] * sizeof *out);
+    }
+}
+
+const plait_cpu_kernel plait_cpu_packed_rows_kernels[] = {
+    {.op = PLAIT_OP_get_rows,
+     .name = "get_rows/packed",
+     .n_phases = 1,
+     .takes_packed = true,
+     .accepts = rows_accepts,
+     .units = rows_units,
+     .run = rows_run},
+    {.name = NULL},
+};

@@ -1,0 +1,253 @@
+/* Queues: command lists executed in order, on the submitting thread (INLINE) or on a thread of the queue. Lists wait in
+ * a ring that grows only while it has never been so long, so a warm queue allocates nothing.
+ *
+ * Invariant: after its first failure a queue executes nothing more; the events that its commands would have signalled
+ * fail with the queue's message instead, so nobody waits for ever. */
+#include "device/host_queue.h"
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_LISTS = 16, MAX_LISTS = 1 << 20, SPINS = 2000 };
+
+typedef struct command_list {
+    const plait_command *commands;
+    int n;
+} command_list;
+
+typedef struct host_queue {
+    plait_queue base;
+    plait_host_launch_fn *launch;
+    bool runs_inline, lock_ready, stop;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* something was submitted, or done */
+    plait_thread thread;
+    command_list *ring; /* Owned. `capacity` places, list number i at i % capacity. */
+    size_t capacity;
+    _Atomic uint64_t submitted, done; /* lists; written under the lock, read by spinners without */
+    plait_error_record failure;       /* under the lock; status OK while there is none */
+} host_queue;
+
+/* ---- executing ---- */
+
+plait_status plait_host_region_bytes(const plait_region *region, uint64_t size_bytes, const char *what,
+                                     unsigned char **out) {
+    uint64_t end;
+    if (!region->buffer) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: the region has no buffer", what);
+    if (size_bytes > region->size_bytes)
+        return plait_error(PLAIT_OUT_OF_RANGE, "%s: %llu bytes, the region has %llu", what,
+                           (unsigned long long)size_bytes, (unsigned long long)region->size_bytes);
+    if (!plait_add_u64(region->offset, size_bytes, &end) || end > region->buffer->size_bytes)
+        return plait_error(PLAIT_OUT_OF_RANGE, "%s: bytes [%llu, +%llu) of a buffer of %llu", what,
+                           (unsigned long long)region->offset, (unsigned long long)size_bytes,
+                           (unsigned long long)region->buffer->size_bytes);
+    if (!region->buffer->host && size_bytes)
+        return plait_error(PLAIT_UNSUPPORTED, "%s: the memory of %s is not mapped for the host", what,
+                           region->buffer->device ? region->buffer->device->name : "another device");
+    *out = size_bytes ? (unsigned char *)region->buffer->host + region->offset : NULL;
+    return PLAIT_OK;
+}
+
+static plait_status transfer(const plait_command *command) {
+    const plait_region *region = &command->transfer.region;
+    uint64_t n = command->transfer.size_bytes ? *command->transfer.size_bytes : region->size_bytes;
+    bool write = command->kind == PLAIT_COMMAND_WRITE;
+    unsigned char *bytes;
+    PLAIT_TRY(plait_host_region_bytes(region, n, write ? "write" : "read", &bytes));
+    if (n) memmove(write ? bytes : command->transfer.host, write ? command->transfer.host : bytes, n);
+    return PLAIT_OK;
+}
+
+static plait_status copy(const plait_command *command) {
+    const plait_region *source = &command->copy.source, *target = &command->copy.target;
+    uint64_t n = command->copy.size_bytes ? *command->copy.size_bytes : source->size_bytes;
+    unsigned char *from, *to;
+    PLAIT_TRY(plait_host_region_bytes(source, n, "copy, source", &from));
+    PLAIT_TRY(plait_host_region_bytes(target, n, "copy, target", &to));
+    if (n) memmove(to, from, n);
+    return PLAIT_OK;
+}
+
+static plait_status fill(const plait_command *command) {
+    unsigned char *bytes;
+    uint64_t n = command->fill.region.size_bytes;
+    PLAIT_TRY(plait_host_region_bytes(&command->fill.region, n, "fill", &bytes));
+    if (n) memset(bytes, command->fill.byte, n);
+    return PLAIT_OK;
+}
+
+static plait_status execute(host_queue *queue, const plait_command *command) {
+    switch (command->kind) {
+    case PLAIT_COMMAND_WRITE:
+    case PLAIT_COMMAND_READ: return transfer(command);
+    case PLAIT_COMMAND_COPY: return copy(command);
+    case PLAIT_COMMAND_FILL: return fill(command);
+    case PLAIT_COMMAND_LAUNCH:
+        return queue->launch(queue->base.device, command->launch.program, command->launch.slots,
+                             command->launch.dims);
+    case PLAIT_COMMAND_SIGNAL:
+        if (!plait_host_event_is_ours(command->signal.event))
+            return plait_error(PLAIT_UNSUPPORTED, "%s signals an event of %s", queue->base.device->name,
+                               command->signal.event->device->name);
+        plait_host_event_signal(command->signal.event, *command->signal.value);
+        return PLAIT_OK;
+    case PLAIT_COMMAND_WAIT: {
+        plait_event *event = command->wait.event;
+        return event->device->vtable->event_wait(event, *command->wait.value, UINT64_MAX);
+    }
+    }
+    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: command kind %d is unknown", queue->base.device->name,
+                       (int)command->kind);
+}
+
+static plait_status failure_of(host_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    plait_status status = queue->failure.status;
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+/* `failed` is read and written by the executing thread only. */
+static void run_list(host_queue *queue, const command_list *list) {
+    bool failed = failure_of(queue) != PLAIT_OK;
+    for (int i = 0; i < list->n; i++) {
+        const plait_command *command = &list->commands[i];
+        if (!failed) {
+            plait_status status = execute(queue, command);
+            if (status == PLAIT_OK) continue;
+            pthread_mutex_lock(&queue->lock);
+            plait_error_save(status, &queue->failure);
+            pthread_mutex_unlock(&queue->lock);
+            failed = true;
+        }
+        if (command->kind == PLAIT_COMMAND_SIGNAL && plait_host_event_is_ours(command->signal.event))
+            plait_host_event_fail(command->signal.event, &queue->failure);
+    }
+}
+
+/* ---- the queue's thread ---- */
+
+/* Waits for a list; false when the queue ends and nothing is left. */
+static bool next_list(host_queue *queue, command_list *out) {
+    uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&queue->submitted, memory_order_acquire) != done) break;
+        plait_cpu_relax();
+    }
+    pthread_mutex_lock(&queue->lock);
+    while (queue->submitted == done && !queue->stop) pthread_cond_wait(&queue->changed, &queue->lock);
+    bool more = queue->submitted != done;
+    if (more) *out = queue->ring[done % queue->capacity];
+    pthread_mutex_unlock(&queue->lock);
+    return more;
+}
+
+static void *queue_main(void *argument) {
+    host_queue *queue = argument;
+    command_list list;
+    while (next_list(queue, &list)) {
+        run_list(queue, &list);
+        pthread_mutex_lock(&queue->lock);
+        queue->done++;
+        pthread_cond_broadcast(&queue->changed);
+        pthread_mutex_unlock(&queue->lock);
+    }
+    return NULL;
+}
+
+/* With the lock held: room for one more list. */
+static plait_status make_room(host_queue *queue) {
+    uint64_t in_flight = queue->submitted - queue->done;
+    if (in_flight < queue->capacity) return PLAIT_OK;
+    if (queue->capacity >= MAX_LISTS)
+        return plait_error(PLAIT_LIMIT, "%s: %llu command lists wait in a queue", queue->base.device->name,
+                           (unsigned long long)in_flight);
+    size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_LISTS;
+    command_list *ring = plait_alloc_array(capacity, sizeof *ring);
+    if (!ring) return plait_error_memory("queue", capacity * sizeof *ring);
+    for (uint64_t i = queue->done; i != queue->submitted; i++)
+        ring[i % capacity] = queue->ring[i % queue->capacity];
+    free(queue->ring);
+    queue->ring = ring;
+    queue->capacity = capacity;
+    return PLAIT_OK;
+}
+
+/* ---- the vtable's part ---- */
+
+static plait_status start(host_queue *queue) {
+    if (pthread_mutex_init(&queue->lock, NULL) != 0) return plait_error_memory("queue", 0);
+    if (pthread_cond_init(&queue->changed, NULL) != 0) {
+        pthread_mutex_destroy(&queue->lock);
+        return plait_error_memory("queue", 0);
+    }
+    queue->lock_ready = true;
+    if (queue->runs_inline) return PLAIT_OK;
+    PLAIT_TRY(make_room(queue));
+    return plait_thread_start(&queue->thread, "plait-queue", queue_main, queue);
+}
+
+plait_status plait_host_queue_create(plait_device *device, uint32_t flags, plait_host_launch_fn *launch,
+                                     plait_queue **out) {
+    host_queue *queue = plait_alloc_array(1, sizeof *queue);
+    if (!queue) return plait_error_memory("queue", sizeof *queue);
+    queue->base.device = device;
+    queue->launch = launch;
+    queue->runs_inline = (flags & PLAIT_QUEUE_INLINE) != 0;
+    plait_status status = start(queue);
+    if (status != PLAIT_OK) {
+        plait_host_queue_destroy(&queue->base);
+        return status;
+    }
+    *out = &queue->base;
+    return PLAIT_OK;
+}
+
+void plait_host_queue_destroy(plait_queue *base) {
+    host_queue *queue = (host_queue *)base;
+    if (!queue) return;
+    if (queue->lock_ready) {
+        pthread_mutex_lock(&queue->lock);
+        queue->stop = true;
+        pthread_cond_broadcast(&queue->changed);
+        pthread_mutex_unlock(&queue->lock);
+        plait_thread_join(&queue->thread);
+        pthread_cond_destroy(&queue->changed);
+        pthread_mutex_destroy(&queue->lock);
+    }
+    free(queue->ring);
+    free(queue);
+}
+
+plait_status plait_host_submit(plait_queue *base, const plait_command *commands, int n) {
+    host_queue *queue = (host_queue *)base;
+    command_list list = {commands, n};
+    if (n < 0) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %d commands", base->device->name, n);
+    if (queue->runs_inline) {
+        run_list(queue, &list);
+        return PLAIT_OK;
+    }
+    pthread_mutex_lock(&queue->lock);
+    plait_status status = make_room(queue);
+    if (status == PLAIT_OK) {
+        queue->ring[queue->submitted % queue->capacity] = list;
+        queue->submitted++;
+        pthread_cond_broadcast(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+plait_status plait_host_synchronise(plait_queue *base) {
+    host_queue *queue = (host_queue *)base;
+    plait_status status = PLAIT_OK;
+    pthread_mutex_lock(&queue->lock);
+    uint64_t wanted = queue->submitted;
+    while (queue->done < wanted) pthread_cond_wait(&queue->changed, &queue->lock);
+    if (queue->failure.status != PLAIT_OK) status = plait_error_raise(&queue->failure);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* The null device. Its memory is real: what is written, copied and filled can be read back. A launch does nothing, so
+ * results keep whatever bytes were there. It is here to be copied (README.md), and to measure what everything around
+ * the computing costs.
+ *
+ * Invariant: every call of the vtable keeps its contract; only numbers are missing. */
+#include "device/null/null.h"
+
+#include "base/alloc.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "device/host_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+/* A kind with state of its own puts it behind `base`. */
+typedef struct null_device {
+    plait_device base;
+} null_device;
+
+/* A program copies what it keeps of a segment. */
+struct plait_program {
+    int n_slots, n_dims;
+};
+
+/* ---- device ---- */
+
+static plait_status null_create(const char *const *options, int n_options, const plait_logger *logger,
+                                plait_device **out) {
+    (void)logger;
+    if (n_options > 0)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown; there are none", options[0]);
+    null_device *device = plait_alloc_array(1, sizeof *device);
+    if (!device) return plait_error_memory("null device", sizeof *device);
+    device->base.vtable = &plait_null_vtable;
+    strcpy(device->base.name, "null");
+    *out = &device->base;
+    return PLAIT_OK;
+}
+
+static void null_destroy(plait_device *device) {
+    free(device);
+}
+
+static plait_status null_describe(plait_device *device, plait_device_info *out) {
+    plait_device_info info = {.kind = "null",
+                              .description = "accepts everything, computes nothing",
+                              .numeric_class = "null",
+                              .memory_total_bytes = plait_os_memory_total(),
+                              .memory_free_bytes = plait_os_memory_available(),
+                              .alignment = ALIGNMENT,
+                              .unified_memory = true};
+    info.max_buffer_bytes = info.memory_total_bytes;
+    memcpy(info.name, device->name, sizeof info.name);
+    *out = info;
+    return PLAIT_OK;
+}
+
+static plait_status null_health(plait_device *device) {
+    (void)device;
+    return PLAIT_OK;
+}
+
+/* ---- memory ---- */
+
+static plait_status null_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                       plait_buffer **out) {
+    if (size_bytes > plait_os_memory_total()) return plait_error_memory("buffer", size_bytes);
+    plait_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
+    void *host = buffer ? plait_alloc_aligned(ALIGNMENT, size_bytes ? size_bytes : 1) : NULL;
+    if (!host) {
+        free(buffer);
+        return plait_error_memory("buffer", size_bytes);
+    }
+    *buffer = (plait_buffer){.device = device, .size_bytes = size_bytes, .usage = usage, .host = host};
+    *out = buffer;
+    return PLAIT_OK;
+}
+
+static void null_buffer_destroy(plait_buffer *buffer) {
+    if (!buffer) return;
+    free(buffer->host);
+    free(buffer);
+}
+
+/* ---- queues ---- */
+
+static plait_status null_launch(plait_device *device, const plait_program *program,
+                                plait_buffer *const *slots, const int64_t *dims) {
+    if ((program->n_slots && !slots) || (program->n_dims && !dims))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "%s: launch without slots or dims", device->name);
+    return PLAIT_OK;
+}
+
+static plait_status null_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
+    return plait_host_queue_create(device, flags, null_launch, out);
+}
+
+/* ---- programs ---- */
+
+static bool null_supports(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
+                          char *reason, size_t reason_bytes) {
+    (void)device, (void)use, (void)encodings, (void)reason, (void)reason_bytes;
+    return true;
+}
+
+static void null_prepared_destroy(plait_device *device, plait_prepared *prepared) {
+    (void)device;
+    if (!prepared) return;
+    free(prepared->groups);
+    free(prepared->order);
+    *prepared = (plait_prepared){0};
+}
+
+/* Every node is a group of its own, in program order; nothing is left out, nothing shared. */
+static plait_status null_prepare(plait_device *device, const plait_segment *segment, plait_prepared *out) {
+    size_t n = (size_t)segment->n_nodes;
+    plait_prepared prepared = {.n_groups = segment->n_nodes,
+                               .groups = plait_alloc_array(n, sizeof *prepared.groups),
+                               .order = plait_alloc_array(n, sizeof *prepared.order)};
+    if (!prepared.groups || !prepared.order) {
+        null_prepared_destroy(device, &prepared);
+        return plait_error_memory("preparing a segment", n * sizeof *prepared.groups);
+    }
+    for (int i = 0; i < segment->n_nodes; i++) {
+        prepared.order[i] = i;
+        prepared.groups[i] = (plait_group){.first = i, .n = 1, .scratch_alignment = 1};
+    }
+    *out = prepared;
+    return PLAIT_OK;
+}
+
+static plait_status null_compile(plait_device *device, const plait_segment *segment,
+                                 const plait_prepared *prepared, plait_program **out) {
+    (void)device, (void)prepared;
+    plait_program *program = plait_alloc_array(1, sizeof *program);
+    if (!program) return plait_error_memory("program", sizeof *program);
+    *program = (plait_program){.n_slots = segment->n_slots, .n_dims = segment->n_dims};
+    *out = program;
+    return PLAIT_OK;
+}
+
+static void null_program_destroy(plait_device *device, plait_program *program) {
+    (void)device;
+    free(program);
+}
+
+/* Optional slots that are not named here are filled by the registry. */
+const plait_device_vtable plait_null_vtable = {
+    .version = PLAIT_DEVICE_VERSION,
+    .struct_bytes = sizeof(plait_device_vtable),
+    .kind = "null",
+    .doc = "accepts everything, computes nothing; the smallest example of a device",
+    .create = null_create,
+    .destroy = null_destroy,
+    .describe = null_describe,
+    .buffer_create = null_buffer_create,
+    .buffer_destroy = null_buffer_destroy,
+    .event_create = plait_host_event_create,
+    .event_destroy = plait_host_event_destroy,
+    .event_query = plait_host_event_query,
+    .event_wait = plait_host_event_wait,
+    .queue_create = null_queue_create,
+    .queue_destroy = plait_host_queue_destroy,
+    .submit = plait_host_submit,
+    .synchronise = plait_host_synchronise,
+    .supports = null_supports,
+    .prepare = null_prepare,
+    .prepared_destroy = null_prepared_destroy,
+    .compile = null_compile,
+    .program_destroy = null_program_destroy,
+    .health = null_health,
+};

@@ -1,0 +1,259 @@
+/* The registry of device kinds, and the parsing of device-list items. This is one of the few places with global
+ * state: a table that only grows, under a lock.
+ *
+ * Invariant: every registered table is a copy in which each slot is filled, so nobody tests a slot for NULL; a vtable
+ * pointer that was handed out stays valid for ever. */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "device/cpu/cpu.h"
+#include "device/null/null.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KINDS = 32, MAX_OPTIONS = 32 };
+
+/* The built-in kinds, in the order in which they are listed. */
+#define BUILT_IN_KINDS(X)                                                                                    \
+    X(plait_cpu_vtable)                                                                                      \
+    X(plait_null_vtable)
+
+static plait_device_vtable kinds[MAX_KINDS];
+static int n_kinds;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
+
+/* ---- stubs of optional slots ---- */
+
+static plait_status lacks(const plait_device *device, const char *what) {
+    return plait_error(PLAIT_UNSUPPORTED, "device %s (%s) offers no %s", device->name, device->vtable->kind,
+                       what);
+}
+
+static plait_status no_import(plait_device *device, void *host, uint64_t size_bytes, uint32_t usage,
+                              plait_buffer **out) {
+    (void)host, (void)size_bytes, (void)usage, (void)out;
+    return lacks(device, "import of host memory");
+}
+
+static plait_status no_encodings(plait_device *device, const plait_weight_use *use,
+                                 plait_encoding_offer *offers, int *n_offers) {
+    (void)use, (void)offers, (void)n_offers;
+    return lacks(device, "packed weights");
+}
+
+static plait_status no_pack(plait_device *device, const plait_operand *source, plait_encoding encoding,
+                            int64_t row_begin, int64_t row_end, plait_region target) {
+    (void)source, (void)encoding, (void)row_begin, (void)row_end, (void)target;
+    return lacks(device, "packed weights");
+}
+
+static plait_status no_unpack(plait_device *device, const plait_operand *shape, plait_encoding encoding,
+                              int64_t row_begin, int64_t row_end, plait_region source, void *target) {
+    (void)shape, (void)encoding, (void)row_begin, (void)row_end, (void)source, (void)target;
+    return lacks(device, "packed weights");
+}
+
+static void fill_stubs(plait_device_vtable *table) {
+    if (!table->buffer_import) table->buffer_import = no_import;
+    if (!table->encodings) table->encodings = no_encodings;
+    if (!table->pack) table->pack = no_pack;
+    if (!table->unpack) table->unpack = no_unpack;
+}
+
+/* ---- registering ---- */
+
+/* Must-haves by name: X(slot). */
+#define MUST_HAVES(X)                                                                                        \
+    X(create)                                                                                                \
+    X(destroy)                                                                                               \
+    X(describe)                                                                                              \
+    X(buffer_create)                                                                                         \
+    X(buffer_destroy)                                                                                        \
+    X(event_create)                                                                                          \
+    X(event_destroy)                                                                                         \
+    X(event_query)                                                                                           \
+    X(event_wait)                                                                                            \
+    X(queue_create)                                                                                          \
+    X(queue_destroy)                                                                                         \
+    X(submit)                                                                                                \
+    X(synchronise)                                                                                           \
+    X(supports)                                                                                              \
+    X(prepare)                                                                                               \
+    X(prepared_destroy)                                                                                      \
+    X(compile)                                                                                               \
+    X(program_destroy)                                                                                       \
+    X(health)
+
+/* A kind's name stands before ':' and ',' in a device list. */
+static bool name_is_fine(const char *kind) {
+    size_t n = kind ? strlen(kind) : 0;
+    return n > 0 && n < sizeof((plait_device_info *)0)->kind && strcspn(kind, ":,= ") == n;
+}
+
+static plait_status check_vtable(const plait_device_vtable *vtable) {
+    if (vtable->version != PLAIT_DEVICE_VERSION)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "device kind: interface version %u, expected %d",
+                           vtable->version, PLAIT_DEVICE_VERSION);
+    if (vtable->struct_bytes < offsetof(plait_device_vtable, buffer_import))
+        return plait_error(PLAIT_INVALID_ARGUMENT,
+                           "device kind: struct_bytes is %zu, expected %zu with all must-haves",
+                           vtable->struct_bytes, sizeof *vtable);
+    if (!name_is_fine(vtable->kind))
+        return plait_error(PLAIT_INVALID_ARGUMENT,
+                           "device kind \"%.40s\": expected a name of 1 to 31 bytes without ':', ',', '='",
+                           vtable->kind ? vtable->kind : "");
+#define CHECK(slot)                                                                                          \
+    if (!vtable->slot)                                                                                       \
+        return plait_error(PLAIT_INVALID_ARGUMENT, "device kind %s lacks the must-have " #slot, vtable->kind);
+    MUST_HAVES(CHECK)
+#undef CHECK
+    return PLAIT_OK;
+}
+
+static const plait_device_vtable *find_locked(const char *kind) {
+    for (int i = 0; i < n_kinds; i++)
+        if (strcmp(kinds[i].kind, kind) == 0) return &kinds[i];
+    return NULL;
+}
+
+static plait_status add_kind(const plait_device_vtable *vtable) {
+    PLAIT_TRY(check_vtable(vtable));
+    plait_status status = PLAIT_OK;
+    pthread_mutex_lock(&lock);
+    if (find_locked(vtable->kind)) {
+        status = plait_error(PLAIT_INVALID_ARGUMENT, "device kind %s is registered already", vtable->kind);
+    } else if (n_kinds == MAX_KINDS) {
+        status = plait_error(PLAIT_LIMIT, "device kind %s: there are %d kinds already, at most %d",
+                             vtable->kind, n_kinds, MAX_KINDS);
+    } else {
+        plait_device_vtable *table = &kinds[n_kinds];
+        size_t bytes = vtable->struct_bytes < sizeof *table ? vtable->struct_bytes : sizeof *table;
+        memset(table, 0, sizeof *table);
+        memcpy(table, vtable, bytes);
+        table->struct_bytes = sizeof *table;
+        fill_stubs(table);
+        n_kinds++;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void add_built_in(void) {
+#define ADD(vtable) add_kind(&vtable);
+    BUILT_IN_KINDS(ADD)
+#undef ADD
+}
+
+plait_status plait_device_register(const plait_device_vtable *vtable) {
+    pthread_once(&built_in_once, add_built_in);
+    return add_kind(vtable);
+}
+
+const plait_device_vtable *plait_device_kind(const char *kind) {
+    pthread_once(&built_in_once, add_built_in);
+    pthread_mutex_lock(&lock);
+    const plait_device_vtable *found = find_locked(kind);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int plait_device_kind_count(void) {
+    pthread_once(&built_in_once, add_built_in);
+    pthread_mutex_lock(&lock);
+    int n = n_kinds;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+const plait_device_vtable *plait_device_kind_at(int index) {
+    return index >= 0 && index < plait_device_kind_count() ? &kinds[index] : NULL;
+}
+
+/* ---- device-list items ---- */
+
+static plait_status unknown_kind(const char *kind) {
+    char known[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < plait_device_kind_count() && used < sizeof known; i++) {
+        int n =
+            snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", plait_device_kind_at(i)->kind);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return plait_error(PLAIT_INVALID_ARGUMENT, "device kind \"%.60s\" is unknown; known: %s", kind, known);
+}
+
+/* Cuts `text` at every ':'; parts[0] is the kind. */
+static plait_status cut(char *text, const char **parts, int *out_n) {
+    int n = 0;
+    for (char *p = text; p; n++) {
+        if (n > MAX_OPTIONS)
+            return plait_error(PLAIT_INVALID_ARGUMENT, "device \"%.100s\": more than %d options", text,
+                               MAX_OPTIONS);
+        parts[n] = p;
+        p = strchr(p, ':');
+        if (p) *p++ = '\0';
+    }
+    for (int i = 1; i < n; i++) {
+        const char *equals = strchr(parts[i], '=');
+        if (!equals || equals == parts[i])
+            return plait_error(PLAIT_INVALID_ARGUMENT, "device %s: \"%.100s\" is not key=value", parts[0],
+                               parts[i]);
+    }
+    *out_n = n;
+    return PLAIT_OK;
+}
+
+static plait_status create_from(char *text, const plait_logger *logger, plait_device **out) {
+    const char *parts[MAX_OPTIONS + 1];
+    int n = 0;
+    PLAIT_TRY(cut(text, parts, &n));
+    const plait_device_vtable *vtable = plait_device_kind(parts[0]);
+    if (!vtable) return unknown_kind(parts[0]);
+    plait_device *device = NULL;
+    PLAIT_TRY(plait_error_context(vtable->create(parts + 1, n - 1, logger, &device), "device %s", parts[0]));
+    device->vtable = vtable; /* the filled copy */
+    if (!device->name[0]) strncpy(device->name, vtable->kind, sizeof device->name - 1);
+    *out = device;
+    return PLAIT_OK;
+}
+
+plait_status plait_device_create(const char *item, const plait_logger *logger, plait_device **out) {
+    char *text = plait_string_copy(item);
+    if (!text) return plait_error_memory("device item", strlen(item));
+    plait_status status = create_from(text, logger, out);
+    free(text);
+    return status;
+}
+
+/* ---- libraries ---- */
+
+static plait_status add_library(void *library, const char *path, int *out_added) {
+    /* ISO C has no conversion from object to function pointers; POSIX promises that this works. */
+    plait_device_entry_fn entry = NULL;
+    void *symbol = dlsym(library, PLAIT_DEVICE_ENTRY);
+    memcpy(&entry, &symbol, sizeof entry);
+    if (!entry) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: it exports no %s", path, PLAIT_DEVICE_ENTRY);
+    for (int i = 0; i < MAX_KINDS; i++) {
+        const plait_device_vtable *vtable = entry(i);
+        if (!vtable) break;
+        PLAIT_TRY(plait_error_context(plait_device_register(vtable), "%s", path));
+        ++*out_added;
+    }
+    if (!*out_added) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: it has no device kind", path);
+    return PLAIT_OK;
+}
+
+plait_status plait_device_load(const char *path) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return plait_error(PLAIT_NOT_FOUND, "device library: %s", dlerror());
+    int added = 0;
+    plait_status status = add_library(library, path, &added);
+    if (!added) dlclose(library);
+    return status;
+}
