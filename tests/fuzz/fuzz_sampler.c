@@ -192,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         plait_sampler *before = NULL;
         expect(plait_sampler_clone(s, &before) == PLAIT_OK, "clone");
         plait_token token = -1;
-        plait_status status = plait_sampler_pick_from_all(s, logits, (int64_t)n, &token);
+        plait_status status = plait_sampler_pick_plainly(s, logits, (int64_t)n, &token);
         expect(status == PLAIT_OK || status == PLAIT_INVALID_ARGUMENT, "an unexpected status");
         expect(status != PLAIT_OK || (token >= 0 && (size_t)token < n && logits[token] > -INFINITY),
                "a token that can't be");

@@ -110,13 +110,18 @@ static void test_best_is_enough(void **state) {
     random_state = 3;
     size_t picks = 0;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        plait_sampler *all = make_need_chain(&cases[c], c), *best = make_need_chain(&cases[c], c);
+        plait_sampler *all = make_need_chain(&cases[c], c), *best = make_need_chain(&cases[c], c),
+                      *twin = NULL;
         for (int i = 0; i < 400; i++, picks++) {
             fill_logits(logits, VOCAB, i % 2 ? 3.0f : 12.0f);
             if (i % 5 == 0) /* ties at every border */
                 for (size_t j = 0; j < VOCAB; j++) logits[j] = floorf(logits[j] * 2.0f);
-            plait_token a = pick(all, logits, VOCAB), b = pick_need(best, logits, VOCAB, cases[c].all);
+            plait_token a = -1, b = pick_need(best, logits, VOCAB, cases[c].all);
+            OK(plait_sampler_clone(all, &twin));
+            OK(plait_sampler_pick_plainly(all, logits, VOCAB, &a));
             assert_int_equal(a, b);
+            assert_int_equal(a, pick(twin, logits, VOCAB));
+            plait_sampler_destroy(twin);
             plait_token said = i % 3 ? a : (plait_token)(next_random() % 40);
             OK(plait_sampler_accept(all, said));
             OK(plait_sampler_accept(best, said));
@@ -513,6 +518,33 @@ static void test_bad_logits(void **state) {
     plait_sampler_destroy(s);
 }
 
+/* Steps that take the largest logit away, followed by one that asks for the largest. */
+static void test_largest_may_go(void **state) {
+    (void)state;
+    float logits[6] = {5.0f, 1.0f, 1.5f, 1.25f, 1.0f, 0.75f};
+    for (int kind = 0; kind < 3; kind++) {
+        plait_sampler *s = create(1);
+        plait_logit_bias ban = {0, kind ? -INFINITY : -9.0f};
+        /* Twice as hot: the peak is then further from the entropy than the rest, and typical drops it. */
+        OK(plait_sampler_add_temp(s, 2.0f));
+        if (kind == 2)
+            OK(plait_sampler_add_xtc(s, 1.0f, 0.1f, 1));
+        else
+            OK(plait_sampler_add_bias(s, &ban, 1));
+        OK(plait_sampler_add_min_p(s, 1.0f, 1));
+        assert_int_equal(pick(s, logits, 6), 2);
+        plait_sampler_destroy(s);
+    }
+    float bell[101];
+    bell[0] = 3.0f; /* gap 3 from the peak to the entropy of a hundred equal tokens */
+    for (int i = 1; i <= 100; i++) bell[i] = i == 50 ? 0.01f : 0.0f;
+    plait_sampler *s = create(1);
+    OK(plait_sampler_add_typical(s, 0.2f, 1));
+    OK(plait_sampler_add_min_p(s, 1.0f, 1));
+    assert_int_equal(pick(s, bell, 101), 50);
+    plait_sampler_destroy(s);
+}
+
 static void test_every_step_survives_extremes(void **state) {
     (void)state;
     static const float vectors[][4] = {
@@ -632,6 +664,7 @@ int main(void) {
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_xtc_probability),
         cmocka_unit_test(test_bad_logits),
+        cmocka_unit_test(test_largest_may_go),
         cmocka_unit_test(test_every_step_survives_extremes),
         cmocka_unit_test(test_bad_parameters),
         cmocka_unit_test(test_options),

@@ -144,6 +144,7 @@ static void compare_variant(const plait_sampler_kernels *a, const plait_sampler_
     pairs[3][0] = a->finite_squares(x, n, 0.3), pairs[3][1] = b->finite_squares(x, n, 0.3);
     pairs[4][0] = a->sum(wa, n), pairs[4][1] = b->sum(wa, n);
     pairs[5][0] = (double)na, pairs[5][1] = (double)nb;
+    assert_int_equal(a->count(x, n, 1.0f), b->count(x, n, 1.0f));
     for (int i = 0; i < 6; i++) assert_memory_equal(&pairs[i][0], &pairs[i][1], sizeof(double));
     a->distance(u, x, n, max, 1.25f);
     b->distance(v, x, n, max, 1.25f);
@@ -208,8 +209,7 @@ static void test_select_largest(void **state) {
         for (size_t i = 0; i < n; i++) index[i] = (uint32_t)i;
         plait_sampler_sort_falling(x, index, n);
         assert_memory_equal(index, expected, n * sizeof *index);
-        for (size_t i = 0; i < n; i++) index[i] = (uint32_t)i;
-        plait_sampler_select_largest(x, index, n, k, scratch);
+        plait_sampler_select_largest(plait_sampler_kernels_best(), x, n, k, index, scratch);
         qsort(expected, k, sizeof *expected, by_index);
         assert_memory_equal(index, expected, k * sizeof *index);
     }
@@ -226,8 +226,9 @@ static void check_mass(const float *order, const float *weight, size_t n, plait_
         mass += (double)weight[expected[kept++]];
         if ((rule.strict ? mass > rule.target : mass >= rule.target) && kept >= rule.min_count) break;
     }
-    for (size_t i = 0; i < n; i++) index[i] = (uint32_t)i;
-    assert_int_equal(plait_sampler_select_mass(order, weight, index, n, rule, scratch), kept);
+    assert_int_equal(
+        plait_sampler_select_mass(plait_sampler_kernels_best(), order, weight, n, rule, index, scratch),
+        kept);
     qsort(expected, kept, sizeof *expected, by_index);
     assert_memory_equal(index, expected, kept * sizeof *index);
 }

@@ -15,7 +15,7 @@ plait_status plait_candidates_reserve(plait_candidates *c, size_t n) {
     if (n <= c->capacity) return PLAIT_OK;
     size_t rounded = (n + 63) & ~(size_t)63, bytes; /* n is at most PLAIT_SAMPLER_MAX_VOCAB */
     size_t group = rounded / 8 + 16;
-    if (!plait_mul_size(rounded, 6, &bytes) || !plait_add_size(bytes, group, &bytes) ||
+    if (!plait_mul_size(rounded, 7, &bytes) || !plait_add_size(bytes, group, &bytes) ||
         !plait_mul_size(bytes, 4, &bytes))
         return plait_error_memory("sampler candidates", UINT64_MAX);
     char *memory = plait_alloc_aligned(64, bytes);
@@ -30,7 +30,8 @@ plait_status plait_candidates_reserve(plait_candidates *c, size_t n) {
     c->id = (plait_token *)(void *)(memory + 3 * each);
     c->index = (uint32_t *)(void *)(memory + 4 * each);
     c->index2 = (uint32_t *)(void *)(memory + 5 * each);
-    c->group = (float *)(void *)(memory + 6 * each);
+    c->index3 = (uint32_t *)(void *)(memory + 6 * each);
+    c->group = (float *)(void *)(memory + 7 * each);
     return PLAIT_OK;
 }
 
@@ -62,6 +63,7 @@ plait_status plait_candidates_load(plait_candidates *c, const float *logits, siz
     c->n_vocab = (int64_t)n_vocab;
     c->n_masked = 0;
     c->dense = true;
+    c->max_known = false;
     return PLAIT_OK;
 }
 
@@ -110,6 +112,7 @@ plait_status plait_candidates_load_pairs(plait_candidates *c, const plait_token 
     c->n_vocab = (int64_t)n_vocab;
     c->n_masked = 0;
     c->dense = false;
+    c->max_known = false;
     return PLAIT_OK;
 }
 
@@ -126,21 +129,28 @@ int64_t plait_candidates_find(const plait_candidates *c, plait_token id) {
     return low < c->n && c->id[low] == id ? (int64_t)low : -1;
 }
 
-float plait_candidates_max(const plait_candidates *c) {
-    return c->kernels->max(c->logit, c->n);
+float plait_candidates_max(plait_candidates *c) {
+    if (!c->max_known) c->max = c->kernels->max(c->logit, c->n);
+    c->max_known = true;
+    return c->max;
+}
+
+void plait_candidates_divide(plait_candidates *c, float t) {
+    c->kernels->divide(c->logit, c->n, t);
+    if (c->max_known) c->kernels->divide(&c->max, 1, t); /* division keeps the order */
 }
 
 double plait_candidates_weigh(plait_candidates *c, float max) {
     return c->kernels->weigh(c->weight, c->logit, c->n, max);
 }
 
-/* Collects x[i] >= threshold, given the maxima of the groups: groups without such an element are not looked
- * at. */
-static size_t collect_grouped(plait_candidates *c, const float *x, float threshold, size_t group) {
-    size_t found = 0, n_groups = (c->n + group - 1) / group;
+/* Collects x[i] >= threshold into c->index, given the maxima of the groups: groups without such an element
+ * are not looked at. */
+static size_t collect_grouped(plait_candidates *c, const float *x, size_t n, float threshold, size_t group) {
+    size_t found = 0, n_groups = (n + group - 1) / group;
     for (size_t g = 0; g < n_groups; g++) {
         if (!(c->group[g] >= threshold)) continue;
-        size_t end = (g + 1) * group < c->n ? (g + 1) * group : c->n;
+        size_t end = (g + 1) * group < n ? (g + 1) * group : n;
         for (size_t i = g * group; i < end; i++) {
             c->index[found] = (uint32_t)i;
             found += x[i] >= threshold;
@@ -150,8 +160,8 @@ static size_t collect_grouped(plait_candidates *c, const float *x, float thresho
 }
 
 size_t plait_candidates_collect(plait_candidates *c, const float *x, float threshold) {
-    c->kernels->group_max(x, c->n, 64, c->group);
-    return collect_grouped(c, x, threshold, 64);
+    (void)c->kernels->group_max(x, c->n, 64, c->group);
+    return collect_grouped(c, x, c->n, threshold, 64);
 }
 
 size_t plait_candidates_collect_all(plait_candidates *c) {
@@ -159,25 +169,51 @@ size_t plait_candidates_collect_all(plait_candidates *c) {
     return c->n;
 }
 
+/* Groups that are worth while for the k best of n: small enough that there are many more than k. 0: none
+ * is. */
+static size_t choose_group(size_t n, size_t k) {
+    size_t group = 64;
+    while (group > 8 && n / group < 4 * k) group /= 2;
+    return n / group >= 2 * k ? group : 0;
+}
+
+/* The k best of x, given the maxima of its groups. The k-th largest maximum is a lower bound for the k-th
+ * largest element, since k elements reach it. So only groups that reach it matter, few when groups are
+ * many. */
+static void collect_best_grouped(plait_candidates *c, const float *x, size_t n, size_t k, size_t group) {
+    float bound = INFINITY;
+    plait_sampler_select_largest(c->kernels, c->group, (n + group - 1) / group, k, c->index, c->index2);
+    for (size_t i = 0; i < k; i++) bound = c->group[c->index[i]] < bound ? c->group[c->index[i]] : bound;
+    size_t found = collect_grouped(c, x, n, bound, group);
+    for (size_t i = 0; i < found; i++) c->order[i] = x[c->index[i]];
+    plait_sampler_select_largest(c->kernels, c->order, found, k, c->index2, c->index3);
+    for (size_t i = 0; i < k; i++) c->index[i] = c->index[c->index2[i]];
+}
+
 size_t plait_candidates_collect_best(plait_candidates *c, size_t k) {
     if (k >= c->n) return plait_candidates_collect_all(c);
-    /* The k-th largest of the groups' maxima is a lower bound for the k-th largest element: k elements
-     * reach it. So only groups that reach it matter, few when groups are many. */
-    size_t group = 64;
-    while (group > 8 && c->n / group < 4 * k) group /= 2;
-    size_t n_groups = (c->n + group - 1) / group, found;
-    if (n_groups >= 2 * k) {
-        c->kernels->group_max(c->logit, c->n, group, c->group);
-        for (size_t g = 0; g < n_groups; g++) c->index[g] = (uint32_t)g;
-        plait_sampler_select_largest(c->group, c->index, n_groups, k, c->index2);
-        float bound = INFINITY;
-        for (size_t i = 0; i < k; i++) bound = c->group[c->index[i]] < bound ? c->group[c->index[i]] : bound;
-        found = collect_grouped(c, c->logit, bound, group);
+    size_t group = choose_group(c->n, k);
+    if (group) {
+        (void)c->kernels->group_max(c->logit, c->n, group, c->group);
+        collect_best_grouped(c, c->logit, c->n, k, group);
     } else {
-        found = plait_candidates_collect_all(c);
+        plait_sampler_select_largest(c->kernels, c->logit, c->n, k, c->index, c->index2);
     }
-    plait_sampler_select_largest(c->logit, c->index, found, k, c->index2);
     return k;
+}
+
+plait_status plait_candidates_load_best(plait_candidates *c, const float *logits, size_t n_vocab, size_t k,
+                                        const plait_token *ids, size_t n_ids) {
+    size_t group = choose_group(n_vocab, k);
+    if (!group || n_ids > n_vocab - k) return plait_candidates_load(c, logits, n_vocab);
+    PLAIT_TRY(plait_candidates_reserve(c, n_vocab));
+    if (c->kernels->group_max(logits, n_vocab, group, c->group)) return bad_logits(logits, NULL, n_vocab);
+    collect_best_grouped(c, logits, n_vocab, k, group);
+    plait_token *token = (plait_token *)c->index2;
+    for (size_t i = 0; i < k; i++) token[i] = (plait_token)c->index[i];
+    for (size_t i = 0; i < n_ids; i++) token[k + i] = ids[i];
+    for (size_t i = 0; i < k + n_ids; i++) c->order[i] = logits[token[i]];
+    return plait_candidates_load_pairs(c, token, c->order, k + n_ids, n_vocab);
 }
 
 void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n) {
@@ -185,18 +221,28 @@ void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n)
     if (n == c->n) return;
     /* index is rising, so index[i] >= i: moving forward in place never overwrites what is still to be read.
      * */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t from = index[i];
-        c->id[i] = plait_candidates_id(c, from);
-        c->logit[i] = c->logit[from];
-        c->weight[i] = c->weight[from];
-    }
+    if (c->dense)
+        for (size_t i = 0; i < n; i++) c->id[i] = (plait_token)index[i];
+    else
+        for (size_t i = 0; i < n; i++) c->id[i] = c->id[index[i]];
+    for (size_t i = 0; i < n; i++) c->logit[i] = c->logit[index[i]];
     c->n = n;
     c->dense = false;
 }
 
+void plait_candidates_prefilter(plait_candidates *c, float threshold, size_t min_keep) {
+    size_t n = c->kernels->count(c->logit, c->n, threshold);
+    if (n < min_keep || n > c->n / 2) return;
+    int64_t n_masked = c->n_masked;
+    (void)plait_candidates_collect(c, c->logit, threshold);
+    for (size_t i = 0; i < n; i++) c->weight[i] = c->weight[c->index[i]];
+    plait_candidates_keep(c, c->index, n);
+    c->n_masked = n_masked;
+}
+
 void plait_candidates_set(plait_candidates *c, size_t i, double value) {
     if (c->logit[i] < -FLT_MAX) return;
+    plait_candidates_forget_max(c);
     double held = value > (double)FLT_MAX ? (double)FLT_MAX : value;
     if (held < -(double)FLT_MAX) held = -(double)FLT_MAX;
     c->logit[i] = (float)held;

@@ -311,10 +311,22 @@ static plait_status finish_pick(plait_sampler *s, plait_token *out_token) {
     return PLAIT_OK;
 }
 
+plait_status plait_sampler_pick_plainly(plait_sampler *s, const float *logits, int64_t n_vocab,
+                                        plait_token *out_token) {
+    PLAIT_TRY(plait_sampler_reserve(s, n_vocab));
+    PLAIT_TRY(plait_candidates_load(&s->set, logits, (size_t)n_vocab));
+    return finish_pick(s, out_token);
+}
+
 plait_status plait_sampler_pick_from_all(plait_sampler *sampler, const float *logits, int64_t n_vocab,
                                          plait_token *out_token) {
+    plait_logits_need need;
+    PLAIT_TRY(plait_sampler_need(sampler, n_vocab, &need));
+    if (need.kind == PLAIT_LOGITS_ALL) return plait_sampler_pick_plainly(sampler, logits, n_vocab, out_token);
+    /* The best are enough: one look at the logits, and no copy of them. */
     PLAIT_TRY(plait_sampler_reserve(sampler, n_vocab));
-    PLAIT_TRY(plait_candidates_load(&sampler->set, logits, (size_t)n_vocab));
+    PLAIT_TRY(plait_candidates_load_best(&sampler->set, logits, (size_t)n_vocab, (size_t)need.n, need.ids,
+                                         need.n_ids));
     return finish_pick(sampler, out_token);
 }
 

@@ -105,6 +105,11 @@ plait_status plait_sampler_append(plait_sampler *s, const plait_step *step, size
 /* Uses another variant of the kernels from now on; for tests and benchmarks. */
 void plait_sampler_use_kernels(plait_sampler *s, const plait_sampler_kernels *kernels);
 
+/* plait_sampler_pick_from_all without its short cut for chains that need few logits: what tests compare
+ * with. */
+plait_status plait_sampler_pick_plainly(plait_sampler *s, const float *logits, int64_t n_vocab,
+                                        plait_token *out_token);
+
 /* The i-th newest token of the history, i < history_length. */
 static inline plait_token plait_sampler_history(const plait_sampler *s, size_t i) {
     size_t back = i + 1;

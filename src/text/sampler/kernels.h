@@ -19,8 +19,8 @@ typedef struct plait_sampler_kernels {
     float (*max)(const float *x, size_t n); /* minus infinity for n == 0; no NaN */
     float (*min)(const float *x, size_t n); /* plus infinity for n == 0; no NaN */
     /* out[j] = max of x[j * group .. (j + 1) * group), the last group may be short; group is a multiple of
-     * 8. */
-    void (*group_max)(const float *x, size_t n, size_t group, float *out);
+     * 8. Returns 0 only when no value is NaN or plus infinity; otherwise the maxima mean nothing. */
+    size_t (*group_max)(const float *x, size_t n, size_t group, float *out);
     /* x = x / t; finite values stay finite. */
     void (*divide)(float *x, size_t n, float t);
     /* w = e^(x - max), 0 where x - max < -87; at most 1 ulp off. Returns the sum. max is finite and >=
@@ -35,6 +35,8 @@ typedef struct plait_sampler_kernels {
     /* out = |(max - x) - shift|, at most 1e30. */
     void (*distance)(float *out, const float *x, size_t n, float max, float shift);
     double (*sum)(const float *x, size_t n);
+    /* Number of x >= threshold. */
+    size_t (*count)(const float *x, size_t n, float threshold);
 } plait_sampler_kernels;
 
 extern const plait_sampler_kernels plait_sampler_kernels_base;

@@ -36,7 +36,7 @@ double plait_philox_uniform(uint64_t seed, uint64_t index, uint32_t lane) {
 
 /* ln 2 in two parts: the first has 32 trailing zero bits, so that its product with an exponent is exact. */
 #define LN2_HIGH 0x1.62e42feep-1
-#define LN2_LOW 0x1.a39ef35793c76p-33
+#define LN2_LOW  0x1.a39ef35793c76p-33
 #define LOG2_E   0x1.71547652b82fep+0
 
 static double power_of_two(int exponent) {

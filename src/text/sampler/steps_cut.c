@@ -62,13 +62,12 @@ static plait_status top_k_apply(plait_sampler *s, plait_step *step, plait_candid
     (void)s;
     if (step->u.k <= 0) return PLAIT_OK;
     size_t k = (size_t)step->u.k;
-    if (k >= c->n) { /* masked ones fill up the rest */
-        size_t rest = k - c->n;
+    int64_t n_in_play = (int64_t)c->n + (c->n_masked < 0 ? c->n_masked : 0), rest = (int64_t)k - n_in_play;
+    if (rest >= 0) { /* masked ones outside of the arrays fill up the rest */
         c->n_masked = c->n_masked < rest ? c->n_masked : rest;
         return PLAIT_OK;
     }
-    size_t n = plait_candidates_collect_best(c, k);
-    plait_candidates_keep(c, c->index, n);
+    plait_candidates_keep(c, c->index, plait_candidates_collect_best(c, k));
     return PLAIT_OK;
 }
 
@@ -97,22 +96,28 @@ plait_status plait_sampler_add_top_k(plait_sampler *sampler, int32_t k) {
 
 /* ---- top-p ---- */
 
+/* Tokens further than this below the largest logit are lighter than (1 - p) total / 2n each, so they weigh
+ * less than (1 - p) total / 2 together: a prefix of mass p that prefers heavy tokens ends before any of
+ * them. */
+static double light_gap(const plait_candidates *c, double p, double total) {
+    return plait_sampler_log(2.0 * (double)c->n / ((1.0 - p) * total));
+}
+
+/* Keeps the prefix by rising c->order that meets the rule. */
+static void keep_prefix(plait_candidates *c, plait_mass_rule rule) {
+    size_t n = plait_sampler_select_mass(c->kernels, c->order, c->weight, c->n, rule, c->index, c->index2);
+    plait_candidates_keep(c, c->index, n);
+}
+
 static plait_status top_p_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
     if (step->u.cut.p >= 1.0f || max < -FLT_MAX) return PLAIT_OK;
     double p = step->u.cut.p > 0.0f ? (double)step->u.cut.p : 0.0;
     double total = plait_candidates_weigh(c, max);
-    /* All tokens lighter than (1 - p) total / 2n together weigh less than (1 - p) total / 2, so the prefix
-     * ends before any of them. Of a peaked distribution almost nothing is left after this. */
-    float light = (float)((1.0 - p) * total / (2.0 * (double)c->n));
-    size_t n = plait_candidates_collect(c, c->weight, light);
-    if (n >= step->u.cut.min_keep) plait_candidates_keep(c, c->index, n);
+    plait_candidates_prefilter(c, max - (float)light_gap(c, p, total), step->u.cut.min_keep);
     c->kernels->distance(c->order, c->logit, c->n, max, 0.0f);
-    n = plait_candidates_collect_all(c);
-    plait_mass_rule rule = {.target = p * total, .min_count = step->u.cut.min_keep};
-    n = plait_sampler_select_mass(c->order, c->weight, c->index, n, rule, c->index2);
-    plait_candidates_keep(c, c->index, n);
+    keep_prefix(c, (plait_mass_rule){.target = p * total, .min_count = step->u.cut.min_keep});
     return PLAIT_OK;
 }
 
@@ -161,14 +166,17 @@ static plait_status typical_apply(plait_sampler *s, plait_step *step, plait_cand
     double total = plait_candidates_weigh(c, max);
     /* -ln q = (max - l) + ln Z and the entropy is ln Z + mean(max - l): ln Z cancels. */
     double mean_gap = c->kernels->weighted_gap(c->weight, c->logit, c->n, max) / total;
-    size_t n = plait_candidates_collect(c, c->weight, FLT_MIN);
-    if (n >= step->u.cut.min_keep) plait_candidates_keep(c, c->index, n);
+    /* Up to a gap G of at least twice the mean the distance is at most G - mean, beyond it is larger. So
+     * when the mass up to G is enough, nothing beyond belongs to the prefix. */
+    double p = step->u.cut.p > 0.0f ? (double)step->u.cut.p : 0.0;
+    double gap = light_gap(c, p, total);
+    gap = gap > 2.0 * mean_gap ? gap : 2.0 * mean_gap;
+    plait_candidates_prefilter(c, max - (float)gap, step->u.cut.min_keep);
     c->kernels->distance(c->order, c->logit, c->n, max, (float)mean_gap);
-    n = plait_candidates_collect_all(c);
-    plait_mass_rule rule = {
-        .target = (double)step->u.cut.p * total, .strict = true, .min_count = step->u.cut.min_keep};
-    n = plait_sampler_select_mass(c->order, c->weight, c->index, n, rule, c->index2);
-    plait_candidates_keep(c, c->index, n);
+    keep_prefix(c, (plait_mass_rule){.target = (double)step->u.cut.p * total,
+                                     .strict = true,
+                                     .min_count = step->u.cut.min_keep});
+    plait_candidates_forget_max(c);
     return PLAIT_OK;
 }
 
@@ -193,7 +201,7 @@ static plait_status top_n_sigma_apply(plait_sampler *s, plait_step *step, plait_
     double threshold = (double)max - (double)step->u.cut.p * sigma;
     float bound = threshold < -(double)FLT_MAX ? -FLT_MAX : (float)threshold;
     size_t n = plait_candidates_collect(c, c->logit, bound < max ? bound : max);
-    size_t n_masked = c->n_masked + (c->n - n);
+    int64_t n_masked = c->n_masked + (int64_t)(c->n - n);
     plait_candidates_keep(c, c->index, n);
     c->n_masked = n_masked; /* the definition masks */
     return PLAIT_OK;
@@ -211,18 +219,6 @@ plait_status plait_sampler_add_top_n_sigma(plait_sampler *sampler, float n) {
 
 /* ---- XTC ---- */
 
-/* Keeps all but the n_above listed in c->index, of which `least` stays too. */
-static void remove_above(plait_candidates *c, size_t n_above, uint32_t least) {
-    size_t kept = 0, next = 0, n_masked = c->n_masked;
-    for (size_t i = 0; i < c->n; i++) {
-        bool above = next < n_above && c->index[next] == i;
-        next += above;
-        if (!above || i == least) c->index2[kept++] = (uint32_t)i;
-    }
-    plait_candidates_keep(c, c->index2, kept);
-    c->n_masked = n_masked;
-}
-
 static plait_status xtc_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     float max = plait_candidates_max(c);
     if (step->u.xtc.threshold > 0.5f || max < -FLT_MAX) return PLAIT_OK;
@@ -235,11 +231,16 @@ static plait_status xtc_apply(plait_sampler *s, plait_step *step, plait_candidat
     } else {
         n = plait_candidates_collect(c, c->logit, -FLT_MAX);
     }
-    if (n < 2 || c->n + c->n_masked - (n - 1) < step->u.xtc.min_keep) return PLAIT_OK;
+    if (n < 2 || (int64_t)c->n + c->n_masked - (int64_t)(n - 1) < (int64_t)step->u.xtc.min_keep)
+        return PLAIT_OK;
     uint32_t least = c->index[0]; /* the last by falling logit, then rising id */
     for (size_t i = 1; i < n; i++)
         if (c->logit[c->index[i]] <= c->logit[least]) least = c->index[i];
-    remove_above(c, n, least);
+    /* Few of many: removing them from the arrays would move all the others. */
+    for (size_t i = 0; i < n; i++)
+        if (c->index[i] != least) c->logit[c->index[i]] = -INFINITY;
+    c->n_masked -= (int64_t)(n - 1);
+    plait_candidates_forget_max(c);
     return PLAIT_OK;
 }
 

@@ -20,7 +20,7 @@ static plait_status bias_apply(plait_sampler *s, plait_step *step, plait_candida
         int64_t at = plait_candidates_find(c, entry->token);
         if (at < 0) continue;
         if (entry->bias < -FLT_MAX)
-            c->logit[at] = -INFINITY;
+            c->logit[at] = -INFINITY, plait_candidates_forget_max(c);
         else
             plait_candidates_set(c, (size_t)at, (double)c->logit[at] + (double)entry->bias);
     }

@@ -12,7 +12,7 @@ static void apply_temperature(plait_candidates *c, float t) {
     if (t <= 0.0f || fabs((double)max) / (double)t > (double)FLT_MAX)
         plait_sampler_keep_greedy(c);
     else
-        c->kernels->divide(c->logit, c->n, t);
+        plait_candidates_divide(c, t);
 }
 
 static plait_status temp_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
@@ -25,7 +25,7 @@ static plait_status temp_dynamic_apply(plait_sampler *s, plait_step *step, plait
     double t = (double)step->u.temp.t, delta = (double)step->u.temp.delta;
     if (delta <= 0.0) return temp_apply(s, step, c);
     float max = plait_candidates_max(c);
-    size_t n = c->n + c->n_masked;
+    int64_t n = (int64_t)c->n + c->n_masked;
     if (n < 2 || max < -FLT_MAX) return PLAIT_OK;
     double total = plait_candidates_weigh(c, max);
     double entropy =
