@@ -228,6 +228,7 @@ typedef struct plait_tok_match {
 /* A place where special tokens end, and the longest of them that counts. */
 typedef struct plait_tok_found {
     uint32_t end, pattern;
+    uint32_t low; /* where the first of this and all later ones begins: a long one may reach back over many */
 } plait_tok_found;
 
 /* Pieces of up to 28 bytes and 7 ids, remembered. 64 bytes: one cache line. */

@@ -421,12 +421,15 @@ plait_status plait_tok_special_find(plait_tokenizer_scratch *s, const char *text
     if (sp->n_patterns == 0 || (set != PLAIT_TOK_CLASS_ANY && !sp->any_user && s->n_trust == 0))
         return PLAIT_OK;
     PLAIT_TRY(scan(&f));
+    uint32_t low = n_bytes;
+    for (size_t i = f.n_found; i-- > 0;) {
+        uint32_t start = s->found[i].end - sp->patterns[s->found[i].pattern].n_bytes;
+        if (start < low) low = start;
+        s->found[i].low = low;
+    }
     for (size_t first = 0, last; first < f.n_found; first = last) {
         last = first + 1;
-        while (last < f.n_found &&
-               (sp->any_strip ||
-                s->found[last].end - sp->patterns[s->found[last].pattern].n_bytes < s->found[last - 1].end))
-            last++;
+        while (last < f.n_found && (sp->any_strip || s->found[last].low < s->found[last - 1].end)) last++;
         uint32_t p = s->found[first].pattern, end = s->found[first].end;
         if (last == first + 1 && !sp->any_strip)
             PLAIT_TRY(accept(&f, end - sp->patterns[p].n_bytes, end, p, false));
