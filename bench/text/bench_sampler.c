@@ -1,9 +1,11 @@
 /* How long a pick takes: several chains on a vocabulary of 262,144 tokens, one core, all in turn in one run.
  *
- *   bench_sampler [REPEATS [N_VOCAB]]     microseconds of processor time: median and fastest of REPEATS (200), for each kernel variant
+ *   bench_sampler [REPEATS [N_VOCAB]]     microseconds of processor time: median and fastest of REPEATS
+ * (200), for each kernel variant
  *
- * Logits: a bell of standard deviation 2.1 with 20 tokens 12 to 22 above its middle (peaked, as models make them), and the bell alone
- * (flat: hardly anything can be dropped early). New ones for each round. */
+ * Logits: a bell of standard deviation 2.1 with 20 tokens 12 to 22 above its middle (peaked, as models make
+ * them), and the bell alone (flat: hardly anything can be dropped early). New ones for each round. */
+/* room: text */
 #include "base/status.h"
 #include "text/sampler/chain.h"
 
