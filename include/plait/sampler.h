@@ -243,7 +243,7 @@ plait_status plait_sampler_distribution(plait_sampler *sampler, const float *log
 /* ---- state ---- */
 
 /* As fresh: no history, no picks, every mu at its start. The seed stays. */
-    void plait_sampler_reset(plait_sampler *sampler);
+void plait_sampler_reset(plait_sampler *sampler);
 /* A new seed, and the pick counter at 0; history and mu stay. */
 void plait_sampler_reseed(plait_sampler *sampler, uint64_t seed);
 
