@@ -27,6 +27,17 @@ static bool macro_parameters(plait_tpl_render *r, const plait_tpl_node *node, pl
     return true;
 }
 
+static int number_attribute(plait_tpl_value v, const plait_tpl_str *name, plait_tpl_value *out) {
+    bool real =
+        plait_tpl_str_is(name, "real") || (v.kind != PLAIT_TPL_FLOAT && plait_tpl_str_is(name, "numerator"));
+    if (v.kind == PLAIT_TPL_BOOL) v = plait_tpl_int(v.u.boolean);
+    if (real) return *out = v, 1;
+    if (plait_tpl_str_is(name, "imag"))
+        return *out = v.kind == PLAIT_TPL_FLOAT ? plait_tpl_float(0) : plait_tpl_int(0), 1;
+    if (v.kind != PLAIT_TPL_FLOAT && plait_tpl_str_is(name, "denominator")) return *out = plait_tpl_int(1), 1;
+    return 0;
+}
+
 /* Attributes that are plain data: 1 found, 0 none, -1 failed. */
 static int data_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                           plait_tpl_value *out) {
@@ -48,6 +59,9 @@ static int data_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tp
         if (!plait_tpl_str_is(name, "current")) return 0;
         *out = v.u.cycle->items[v.u.cycle->position];
         return 1;
+    case PLAIT_TPL_BOOL:
+    case PLAIT_TPL_INT:
+    case PLAIT_TPL_FLOAT: return number_attribute(v, name, out);
     case PLAIT_TPL_MACRO:
         node = v.u.macro->node;
         if (plait_tpl_str_is(name, "name"))
@@ -202,10 +216,8 @@ bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value sta
     bool has_start, has_stop, has_step;
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
     if (v.kind != PLAIT_TPL_STRING && v.kind != PLAIT_TPL_LIST && v.kind != PLAIT_TPL_TUPLE &&
-        v.kind != PLAIT_TPL_RANGE) {
-        *out = plait_tpl_undefined_name(r, "%s object cannot be sliced", plait_tpl_type_name(v));
-        return r->status == PLAIT_OK;
-    }
+        v.kind != PLAIT_TPL_RANGE)
+        return plait_tpl_type_error(r, "%s object cannot be sliced", plait_tpl_type_name(v));
     if (!slice_part(r, start_v, &has_start, &start) || !slice_part(r, stop_v, &has_stop, &stop) ||
         !slice_part(r, step_v, &has_step, &step) || !plait_tpl_length(r, v, &n))
         return false;

@@ -476,6 +476,8 @@ static bool filter_random(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     int64_t n;
     if (!plait_tpl_length(r, c->self, &n)) return false;
     if (n == 0) return *out = plait_tpl_undefined("no random item, sequence was empty"), true;
+    if (c->self.kind == PLAIT_TPL_DICT || c->self.kind == PLAIT_TPL_VIEW)
+        return plait_tpl_type_error(r, "random: expected a sequence, found %s", plait_tpl_type_name(c->self));
     uint64_t z = r->random_state += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;

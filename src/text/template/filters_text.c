@@ -365,7 +365,10 @@ static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, 
     if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
     if (c->self.kind != PLAIT_TPL_STRING && !plait_tpl_is_number(c->self))
         return plait_tpl_type_error(r, "filesizeformat: expected a number");
+    plait_tpl_value missing = plait_tpl_none();
+    none = (plait_tpl_args){.pos = &missing, .n_pos = 1};
     if (!plait_tpl_apply(r, plait_tpl_find_filter(&to_float), c->self, &none, &number)) return false;
+    if (number.kind == PLAIT_TPL_NONE) return plait_tpl_type_error(r, "filesizeformat: expected a number");
     double bytes = plait_tpl_as_double(number);
     if (bytes == 1) return plait_tpl_str_text(r, "1 Byte", out);
     if (bytes < base) {
@@ -406,9 +409,9 @@ static bool filter_tojson(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     style.item_separator = style.indent ? &comma : &comma_space;
     style.key_separator = &colon;
     if (given(c, 2) && c->v[2].kind != PLAIT_TPL_NONE) {
-        plait_tpl_value s = c->v[2];
-        if ((s.kind != PLAIT_TPL_TUPLE && s.kind != PLAIT_TPL_LIST) || s.u.list->n_items != 2)
-            return plait_tpl_type_error(r, "tojson: separators must be a pair");
+        plait_tpl_value s;
+        if (!plait_tpl_list_from(r, c->v[2], &s)) return false;
+        if (s.u.list->n_items != 2) return plait_tpl_type_error(r, "tojson: separators must be a pair");
         if (!style_text(r, s.u.list->items[0], "tojson: separator", &style.item_separator) ||
             !style_text(r, s.u.list->items[1], "tojson: separator", &style.key_separator))
             return false;

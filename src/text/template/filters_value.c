@@ -46,23 +46,24 @@ static bool filter_abs(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return true;
 }
 
-/* Text without underscores between digits and without white space around, as int() and float() read it; false when it
- * does not fit. Other scripts' digits are not read. */
+/* Text without underscores between digits and without white space around, as int() and float() read it, digits of
+ * other scripts turned into ASCII ones; false when it does not fit. */
 static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out, size_t n) {
     plait_tpl_value stripped;
     if (!plait_tpl_str_strip(r, s, NULL, true, true, &stripped)) return false;
     const plait_tpl_str *t = stripped.u.string;
     size_t k = 0;
-    for (size_t i = 0; i < t->n_bytes; i++) {
-        char ch = t->bytes[i];
-        if (ch == '_') {
-            bool between = i > 0 && i + 1 < t->n_bytes && strchr("_+-. ", t->bytes[i - 1]) == NULL &&
-                           strchr("_+-. ", t->bytes[i + 1]) == NULL;
+    for (size_t at = 0, next = 0; at < t->n_bytes; at = next) {
+        uint32_t code = plait_tpl_str_next(t, &next);
+        if (code == '_') {
+            bool between = at > 0 && next < t->n_bytes && !strchr("_+-. ", t->bytes[at - 1]) &&
+                           !strchr("_+-. ", t->bytes[next]);
             if (!between) return false;
             continue;
         }
-        if (k + 1 >= n || ch == 0) return false;
-        out[k++] = ch;
+        if (code >= 0x80 && plait_tpl_is_decimal(code)) code = '0' + plait_tpl_decimal_value(code);
+        if (k + 1 >= n || code == 0 || code >= 0x80) return false;
+        out[k++] = (char)code;
     }
     out[k] = '\0';
     return k > 0;

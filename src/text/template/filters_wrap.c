@@ -185,7 +185,7 @@ static size_t host_end(const plait_tpl_str *s, size_t from, size_t to, bool bare
     while (at < to) {
         size_t next = at;
         uint32_t code = plait_tpl_str_next(s, &next);
-        if (code == '.' && at > label) {
+        if (code == '.' && at > label && (!bare || (at - label >= 2 && at - label <= 63))) {
             label = next;
             labels++;
         } else if (!plait_tpl_is_word(code) && code != '%' && code != '-') {

@@ -14,6 +14,10 @@
 
 enum { LARGEST_PRECISION = 100000 };
 
+static bool one_of(char c, const char *set) {
+    return c && strchr(set, c);
+}
+
 /* --- digits of one number --- */
 
 static bool integer_digits(plait_tpl_render *r, uint64_t magnitude, char type, bool alternate,
@@ -42,7 +46,7 @@ static int print_plain(double magnitude, int precision, char *out, size_t n) {
     const char *e = strchr(probe, 'e');
     exponent = e ? atoi(e + 1) : 0;
     int used = snprintf(out, n, "%.*g", p, magnitude);
-    if (isfinite(magnitude) && exponent == p - 1 && p > 1 && !strchr(out, 'e') && !strchr(out, '.'))
+    if (isfinite(magnitude) && exponent == p - 1 && !strchr(out, 'e') && !strchr(out, '.'))
         used =
             snprintf(out, n, "%.*e", p - 1, magnitude); /* the digit behind the point would be one too many */
     if (isfinite(magnitude) && strchr(out, 'e')) {      /* strip zeros of the mantissa, as g does */
@@ -89,7 +93,7 @@ static bool float_digits(plait_tpl_render *r, double magnitude, char type, int p
 bool plait_tpl_number_digits(plait_tpl_render *r, plait_tpl_value v, char type, int precision, bool alternate,
                              plait_tpl_number *out) {
     *out = (plait_tpl_number){0};
-    bool whole = type && strchr("dxXobiu", type);
+    bool whole = type && one_of(type, "dxXobiu");
     if (v.kind == PLAIT_TPL_FLOAT || (!whole && type != 0 && type != 'n')) {
         double d = plait_tpl_as_double(v);
         out->negative = signbit(d) && !isnan(d);
@@ -200,9 +204,9 @@ static bool percent_value(percent *p, char type, plait_tpl_value v) {
     if (!plait_tpl_is_number(v))
         return plait_tpl_type_error(r, "%%%c format: a number is required, not %s", type,
                                     plait_tpl_type_name(v));
-    bool whole = strchr("diuxXo", type) != NULL;
+    bool whole = one_of(type, "diuxXo");
     if (whole && v.kind == PLAIT_TPL_FLOAT) {
-        if (strchr("xXo", type))
+        if (one_of(type, "xXo"))
             return plait_tpl_type_error(r, "%%%c format: an integer is required, not float", type);
         if (!(fabs(v.u.real) < 9.2e18)) return plait_tpl_int_overflow(r);
         v = plait_tpl_int((int64_t)v.u.real);
@@ -271,7 +275,7 @@ static bool percent_flags(percent *p) {
         if (precision > INT32_MAX) return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a precision beyond 31 bits");
     }
     p->precision = (int)precision;
-    while (p->at < f->n_bytes && strchr("hlL", f->bytes[p->at])) p->at++;
+    while (p->at < f->n_bytes && one_of(f->bytes[p->at], "hlL")) p->at++;
     return true;
 }
 
@@ -284,10 +288,12 @@ static bool percent_one(percent *p) {
     if (p->at >= f->n_bytes) return plait_tpl_type_error(p->b->r, "incomplete format");
     char type = f->bytes[p->at++];
     if (type == '%') {
+        if (f->bytes[p->at - 2] != '%' && v.kind == PLAIT_TPL_MISSING && !percent_argument(p, &v))
+            return false;
         plait_tpl_put_slice(p->b, f, p->at - 1, p->at);
         return true;
     }
-    if (!type || !strchr("srdiuxXofFeEgGca", type))
+    if (!type || !one_of(type, "srdiuxXofFeEgGca"))
         return plait_tpl_type_error(p->b->r, "unsupported format character");
     if (v.kind == PLAIT_TPL_MISSING && !percent_argument(p, &v)) return false;
     return percent_value(p, type, v);
@@ -338,20 +344,23 @@ static bool spec_number(plait_tpl_render *r, const plait_tpl_str *s, size_t *at,
 static bool parse_spec(plait_tpl_render *r, const plait_tpl_str *s, spec *out) {
     *out = (spec){.fill = ' ', .precision = -1};
     size_t at = 0, second = 0;
+    bool has_fill = false;
     uint32_t first = s->n_bytes ? plait_tpl_str_next(s, &second) : 0;
-    if (second && second < s->n_bytes && strchr("<>=^", s->bytes[second])) {
+    if (second && second < s->n_bytes && one_of(s->bytes[second], "<>=^")) {
         out->fill = first;
         out->fill_mark = plait_tpl_str_mark(s, 0);
         out->align = s->bytes[second];
+        has_fill = true;
         at = second + 1;
-    } else if (s->n_bytes && strchr("<>=^", s->bytes[0])) {
+    } else if (s->n_bytes && one_of(s->bytes[0], "<>=^")) {
         out->align = s->bytes[at++];
     }
-    if (at < s->n_bytes && strchr("+- ", s->bytes[at])) out->sign = s->bytes[at++];
+    if (at < s->n_bytes && one_of(s->bytes[at], "+- ")) out->sign = s->bytes[at++];
     if (at < s->n_bytes && s->bytes[at] == '#') out->alternate = true, at++;
     if (at < s->n_bytes && s->bytes[at] == '0') {
         out->zero = true, at++;
-        if (!out->align) out->align = '=', out->fill = '0';
+        if (!has_fill) out->fill = '0';
+        if (!out->align) out->align = '=';
     }
     int64_t precision = -1;
     if (!spec_number(r, s, &at, &out->width)) return false;
@@ -382,9 +391,9 @@ static void put_aligned(plait_tpl_builder *b, const spec *f, char align, const c
 static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const spec *f, int64_t zeros_to) {
     size_t whole = 0;
     while (whole < n->n_digits && isxdigit((unsigned char)n->digits[whole]) &&
-           !((n->digits[whole] | 0x20) == 'e' && !strchr("xX", f->type ? f->type : 'd')))
+           !((n->digits[whole] | 0x20) == 'e' && !one_of(f->type ? f->type : 'd', "xX")))
         whole++;
-    size_t every = f->type && strchr("boxX", f->type) ? 4 : 3;
+    size_t every = f->type && one_of(f->type, "boxX") ? 4 : 3;
     int64_t rest = (int64_t)(n->n_digits - whole), total = (int64_t)whole;
     while (total + (total - 1) / (int64_t)every + rest < zeros_to) total++;
     for (int64_t i = 0; i < total && !b->failed; i++) {
@@ -402,7 +411,7 @@ static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
     plait_tpl_builder body;
     const plait_tpl_str *s;
     char prefix[8];
-    bool whole_type = f->type && strchr("dxXobn", f->type), is_int = v.kind != PLAIT_TPL_FLOAT;
+    bool whole_type = f->type && one_of(f->type, "dxXobn"), is_int = v.kind != PLAIT_TPL_FLOAT;
     if (f->type && !strchr(is_int ? "dxXobneEfFgG%" : "neEfFgG%", f->type))
         return plait_tpl_type_error(r, "unknown format code '%c' for a %s", f->type, plait_tpl_type_name(v));
     if (is_int && (!f->type || whole_type) && f->precision >= 0)
@@ -495,7 +504,7 @@ plait_status plait_tpl_check_now(const char *now) {
                        "template time: expected \"YYYY-MM-DD HH:MM:SS\", found \"%.40s\"", now);
 }
 
-/* One directive through the C library, in the C locale. Field widths are refused, they could ask for any length. */
+/* One directive through the C library, in the C locale. Field widths have two digits at most. */
 static bool put_directive(plait_tpl_builder *b, const struct tm *t, const char *directive, uint8_t foreign) {
     char text[256];
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -528,7 +537,8 @@ bool plait_tpl_strftime(plait_tpl_render *r, const plait_tpl_str *format, plait_
         }
         char directive[8] = "%";
         size_t n = 1;
-        while (n < 3 && p + n < end && strchr("-_0^#EO", p[n])) directive[n] = p[n], n++;
+        while (n < 5 && p + n < end && (one_of(p[n], "-_0^#EO") || (n < 3 && isdigit((unsigned char)p[n]))))
+            directive[n] = p[n], n++;
         char type = p + n < end ? p[n] : 0;
         uint8_t foreign = plait_tpl_str_mark(format, i);
         directive[n] = type;
@@ -536,9 +546,9 @@ bool plait_tpl_strftime(plait_tpl_render *r, const plait_tpl_str *format, plait_
         i += length;
         if (type == 'f' && n == 1)
             plait_tpl_put_text(&b, "000000", foreign);
-        else if ((type == 'z' || type == 'Z') && n == 1)
+        else if (type == 'z' || type == 'Z')
             continue; /* a time without zone */
-        else if (type && strchr("aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyY%", type)) {
+        else if (type && one_of(type, "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyY%")) {
             if (!plait_tpl_step(r, 4) || !put_directive(&b, &t, directive, foreign)) return false;
         } else
             plait_tpl_put_slice(&b, format, i - length, i);

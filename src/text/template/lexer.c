@@ -101,6 +101,8 @@ static char sign_at(const plait_tpl_lexer *x, size_t at) {
 static bool lex_comment(plait_tpl_lexer *x) {
     size_t at = x->at + 2 + (sign_at(x, x->at + 2) != 0), from = at;
     while (at < x->n_bytes && !at_text(x, at, "#}")) at++;
+    if (from >= x->n_bytes)
+        return move_to(x, x->n_bytes), true; /* as in Jinja: nothing follows, nothing is missed */
     if (at >= x->n_bytes) return fail_here(x, "missing end of comment tag");
     char sign = at > from ? sign_at(x, at - 1) : 0;
     move_to(x, after_block(x, at + 2, sign));
@@ -130,6 +132,7 @@ static bool lex_raw(plait_tpl_lexer *x, size_t begin_end, char begin_sign) {
     char before = 0, sign = 0;
     bool starting = from > 0 && x->text[from - 1] == '\n';
     while (at < x->n_bytes && !word_tag(x, at, "endraw", &before, &sign, &end)) at++;
+    if (from >= x->n_bytes) return true;
     if (at >= x->n_bytes) return fail_here(x, "missing end of raw directive");
     if (!add_text(x, from, cut_before(x, from, at, before, true, starting))) return false;
     move_to(x, after_block(x, end, sign));

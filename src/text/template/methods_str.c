@@ -83,8 +83,7 @@ static bool split_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t max
         if (!push_part(r, s, at, end, list)) return false;
         at = find_space(s, end, false);
     }
-    if (at >= s->n_bytes) return true;
-    return push_part(r, s, at, rfind_space(s, s->n_bytes, false), list);
+    return at >= s->n_bytes || push_part(r, s, at, s->n_bytes, list); /* the rest keeps its white space */
 }
 
 static void reverse(plait_tpl_list *list) {
@@ -102,7 +101,7 @@ static bool rsplit_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t ma
         if (!push_part(r, s, from, end, list)) return false;
         end = rfind_space(s, from, false);
     }
-    if (end > 0 && !push_part(r, s, find_space(s, 0, false), end, list)) return false;
+    if (end > 0 && !push_part(r, s, 0, end, list)) return false;
     reverse(list);
     return true;
 }

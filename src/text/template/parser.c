@@ -157,10 +157,18 @@ static plait_tpl_node *parse_if(plait_tpl_parser *p) {
     }
 }
 
+static bool names_loop(const plait_tpl_node *target) {
+    if (target->kind == PLAIT_TPL_N_NAME) return plait_tpl_str_is(target->value.u.string, "loop");
+    for (const plait_tpl_node *item = target->items; item; item = item->next)
+        if (names_loop(item)) return true;
+    return false;
+}
+
 static plait_tpl_node *parse_for(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_FOR, plait_tpl_take(p));
     bool soft = p->soft;
     if (!n || !(n->a = plait_tpl_parse_target(p, false, "in"))) return NULL;
+    if (names_loop(n->a)) return plait_tpl_syntax(p, "another name than loop to assign to");
     if (!plait_tpl_skip_name(p, "in")) return plait_tpl_syntax(p, "in");
     if (!(n->b = plait_tpl_parse_tuple(p, false, "recursive"))) return NULL;
     if (plait_tpl_skip_name(p, "if") && !(n->c = plait_tpl_parse_expression(p))) return NULL;
@@ -197,12 +205,16 @@ static plait_tpl_node *parse_set(plait_tpl_parser *p) {
 /* (a, b=1): NAMEs whose `a` is the default. */
 static bool parse_parameters(plait_tpl_parser *p, plait_tpl_node **out) {
     bool defaults = false;
+    plait_tpl_node **first = out;
     if (!plait_tpl_expect_op(p, "(")) return false;
     while (!plait_tpl_at_op(p, ")")) {
         const plait_tpl_token *name = plait_tpl_expect_name(p);
         plait_tpl_node *n = name ? plait_tpl_node_new(p, PLAIT_TPL_N_NAME, name) : NULL;
         if (!n) return false;
         n->value = name->value;
+        for (const plait_tpl_node *q = *first; q; q = q->next)
+            if (plait_tpl_str_equal(q->value.u.string, name->value.u.string))
+                return plait_tpl_syntax(p, "each parameter only once before") != NULL;
         if (plait_tpl_skip_op(p, "=")) {
             defaults = true;
             if (!(n->a = plait_tpl_parse_expression(p))) return false;
@@ -278,6 +290,12 @@ static plait_tpl_node *parse_block(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_SCOPE, plait_tpl_take(p));
     const plait_tpl_token *name = n ? plait_tpl_expect_name(p) : NULL;
     if (!name) return NULL;
+    n->value = name->value;
+    for (const plait_tpl_node *b = p->blocks; b; b = b->c)
+        if (plait_tpl_str_equal(b->value.u.string, name->value.u.string))
+            return plait_tpl_syntax(p, "each block name only once before");
+    n->c = p->blocks;
+    p->blocks = n;
     n->flag = !plait_tpl_skip_name(p, "scoped");
     if (plait_tpl_at_name(p, "required"))
         return plait_tpl_syntax(p, "a block with its text, as there is no inheritance");

@@ -12,6 +12,7 @@ typedef struct plait_tpl_parser {
     uint32_t n_loops;              /* loops around the current statement within the same function */
     uint8_t uses;                  /* PLAIT_TPL_USES_... of the names seen in the current macro */
     const plait_tpl_node *unknown; /* first filter or test of unknown name outside of any condition */
+    plait_tpl_node *blocks;        /* linked by c: their names are unique */
     bool soft;                     /* inside a condition: unknown names only fail when reached */
 } plait_tpl_parser;
 

@@ -237,7 +237,7 @@ static void put_json_string(json_printer *j, const plait_tpl_str *s) {
         else if (c >= 0x10000 && j->style->ascii)
             snprintf(text, sizeof text, "\\u%04x\\u%04x", (unsigned)(0xD800 + ((c - 0x10000) >> 10)),
                      (unsigned)(0xDC00 + ((c - 0x10000) & 0x3FF)));
-        else if (c < 0x20 || (c >= 0x7F && j->style->ascii && c != 0x7F))
+        else if (c < 0x20 || (c >= 0x7F && j->style->ascii))
             snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
         else
             continue;

@@ -468,6 +468,13 @@ bool plait_tpl_is_decimal(uint32_t c) {
     return category(c) == UTF8PROC_CATEGORY_ND;
 }
 
+/* Decimal digits come in runs of ten that start with the zero. */
+uint32_t plait_tpl_decimal_value(uint32_t c) {
+    uint32_t first = c;
+    while (first > 0 && c - first < 50 && plait_tpl_is_decimal(first - 1)) first--;
+    return (c - first) % 10;
+}
+
 bool plait_tpl_is_digit(uint32_t c) {
     return plait_tpl_is_decimal(c) || in_ranges(other_digit, PLAIT_COUNT_OF(other_digit), c);
 }

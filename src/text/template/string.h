@@ -61,6 +61,8 @@ bool plait_tpl_is_space(uint32_t code);
 bool plait_tpl_is_printable(uint32_t code);
 bool plait_tpl_is_alpha(uint32_t code);
 bool plait_tpl_is_decimal(uint32_t code);
+/* What a decimal digit (plait_tpl_is_decimal) counts. */
+uint32_t plait_tpl_decimal_value(uint32_t code);
 bool plait_tpl_is_digit(uint32_t code);
 bool plait_tpl_is_numeric(uint32_t code);
 bool plait_tpl_is_word(uint32_t code); /* \w */
