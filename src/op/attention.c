@@ -23,6 +23,7 @@
 #include "op/example.h"
 #include "op/merge.h"
 #include "op/reference.h"
+#include "op/runtime.h"
 #include "op/shape.h"
 
 static const plait_attr_row attention_attrs[PLAIT_ATTENTION_ATTRS] = {
@@ -336,6 +337,34 @@ static void attention_example_data(int which, plait_op_use *use) {
         plait_ref_set_id(&use->inputs[PLAIT_ATTENTION_LENGTHS], i, 0, (int32_t)(t * page_len - 1 - 3 * i));
 }
 
+/* ---- before a step ---- */
+
+/* Positions of tokens that belong to a sequence; without the sequences nothing can be said about them. */
+static plait_status check_positions(const plait_op_use *use, int64_t limit) {
+    const plait_operand *positions = &use->inputs[PLAIT_ATTENTION_POSITIONS];
+    const plait_operand *sequences = &use->inputs[PLAIT_ATTENTION_SEQUENCES];
+    if (!positions->data || !sequences->data || plait_ids_within(positions, 0, limit)) return PLAIT_OK;
+    for (int64_t n = 0; n < positions->dims[0]; n++) {
+        int64_t position = plait_ref_get_id(positions, n, 0);
+        bool counts = plait_ref_get_id(sequences, n, 0) >= 0;
+        if (counts && (position < 0 || position >= limit))
+            return plait_bad_id(use, PLAIT_ATTENTION_POSITIONS, n, 0, 0, limit);
+    }
+    return PLAIT_OK;
+}
+
+static plait_status attention_check_runtime(const plait_op_use *use) {
+    const plait_operand *pages = &use->inputs[PLAIT_ATTENTION_PAGES];
+    int64_t n_keys = pages->dims[0] * page_len_of(use);
+    int64_t n_pages = plait_attr_total(use, PLAIT_ATTENTION_START_C, PLAIT_ATTENTION_TOTAL_C,
+                                       use->inputs[PLAIT_ATTENTION_K].dims[3]);
+    bool causal = use->attrs[PLAIT_ATTENTION_CAUSAL].i != 0;
+    PLAIT_TRY(plait_check_ids(use, PLAIT_ATTENTION_SEQUENCES, INT32_MIN, pages->dims[1]));
+    PLAIT_TRY(check_positions(use, causal ? n_keys : (int64_t)INT32_MAX + 1));
+    PLAIT_TRY(plait_check_ids(use, PLAIT_ATTENTION_PAGES, INT32_MIN, n_pages));
+    return plait_check_ids(use, PLAIT_ATTENTION_LENGTHS, 0, n_keys + 1);
+}
+
 const plait_op plait_op_attention = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_attention,
@@ -357,4 +386,5 @@ const plait_op plait_op_attention = {
     .example = attention_example,
     .example_data = attention_example_data,
     .bytes = attention_bytes,
+    .check_runtime = attention_check_runtime,
 };

@@ -7,6 +7,7 @@
 #include "op/attrs.h"
 #include "op/example.h"
 #include "op/reference.h"
+#include "op/runtime.h"
 #include "op/shape.h"
 
 static const plait_attr_row get_rows_attrs[PLAIT_GET_ROWS_ATTRS] = {
@@ -77,6 +78,12 @@ static void get_rows_example_data(int which, plait_op_use *use) {
     plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 1, total, false);
 }
 
+static plait_status get_rows_check_runtime(const plait_op_use *use) {
+    int64_t total =
+        plait_attr_total(use, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_TOTAL_V, use->inputs[0].dims[1]);
+    return plait_check_ids(use, 1, 0, total);
+}
+
 const plait_op plait_op_get_rows = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_get_rows,
@@ -94,4 +101,5 @@ const plait_op plait_op_get_rows = {
     .example = get_rows_example,
     .example_data = get_rows_example_data,
     .bytes = get_rows_bytes,
+    .check_runtime = get_rows_check_runtime,
 };
