@@ -134,6 +134,31 @@ size_t plait_format_double(double value, char *out) {
     return n;
 }
 
+bool plait_parse_double(const char *text, size_t n, double *out) {
+    char number[80], half[16], *end;
+    if (n == 0 || n >= 64) return false;
+    snprintf(half, sizeof half, "%.1f", 0.5); /* shows the locale's point between 0 and 5 */
+    size_t mark = strlen(half) - 2, k = 0;
+    bool pointed = false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '.') {
+            if (pointed) return false;
+            memcpy(number + k, half + 1, mark);
+            k += mark;
+            pointed = true;
+        } else if (strchr("0123456789+-eE", text[i]) && text[i]) {
+            number[k++] = text[i];
+        } else {
+            return false;
+        }
+    }
+    number[k] = '\0';
+    double value = strtod(number, &end);
+    if (*end || !isfinite(value)) return false;
+    *out = value;
+    return true;
+}
+
 void plait_strbuf_json_number(plait_strbuf *s, double value) {
     char text[32];
     if (!isfinite(value)) {

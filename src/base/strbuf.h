@@ -49,4 +49,8 @@ void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes);
  * bytes. "1e+20" style exponents with at least two digits; no ".0" is added. */
 size_t plait_format_double(double value, char *out);
 
+/* The way back: all n bytes (fewer than 64) must be one finite decimal number with '.' as its point, whatever the
+ * program's locale says. */
+bool plait_parse_double(const char *text, size_t n, double *out);
+
 #endif

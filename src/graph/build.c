@@ -55,6 +55,11 @@ plait_tensor plait_graph_fail(plait_graph *graph, plait_status status) {
     return PLAIT_NO_TENSOR;
 }
 
+plait_status plait_graph_first_error(const plait_graph *graph) {
+    bool failed = graph->builder && graph->builder->first.status != PLAIT_OK;
+    return failed ? plait_error_raise(&graph->builder->first) : PLAIT_OK;
+}
+
 bool plait_graph_closed(plait_graph *graph) {
     return !graph->builder || graph->builder->first.status != PLAIT_OK;
 }
@@ -87,7 +92,7 @@ static plait_status add_extent(plait_graph *graph, plait_extent extent, plait_di
             return PLAIT_OK;
         }
     PLAIT_TRY(plait_grow(&graph->extents, &graph->extent_capacity, graph->n_extents + 1, sizeof extent,
-                         PLAIT_GRAPH_MAX_ENTRIES, "derived dims"));
+                         PLAIT_GRAPH_MAX_EXTENTS, "derived dims"));
     graph->extents[graph->n_extents] = extent;
     *out = -1 - (plait_dim)graph->n_extents++;
     return PLAIT_OK;
@@ -239,8 +244,12 @@ static plait_status add_root(plait_graph *graph, const char *kind_name, plait_st
             plait_dtype_name(dtype), (long long)row.shape.dims[0], (long long)row.shape.dims[1],
             (long long)row.shape.dims[2], (long long)row.shape.dims[3],
             (long long)plait_dtype_block_elems(dtype));
-    plait_graph_storage storage = {.kind = kind,
-                                   .size_bytes = (uint64_t)plait_operand_span_bytes(&row.shape)};
+    if (plait_operand_elems(&row.shape) < 0 || plait_operand_elems(&row.shape) > PLAIT_MAX_ELEMS)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "[%lld, %lld, %lld, %lld] has more than 2^48 elements",
+                           (long long)row.shape.dims[0], (long long)row.shape.dims[1],
+                           (long long)row.shape.dims[2], (long long)row.shape.dims[3]);
+    plait_graph_storage storage = {
+        .kind = kind, .writer = PLAIT_NO_NODE, .size_bytes = (uint64_t)plait_operand_span_bytes(&row.shape)};
     PLAIT_TRY(plait_graph_name(graph, name, false, &storage.name));
     storage.root = (uint32_t)graph->n_tensors;
     PLAIT_TRY(plait_grow(&graph->tensors, &graph->tensor_capacity, graph->n_tensors + 1, sizeof row,
@@ -310,8 +319,12 @@ plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tens
     else
         status = plait_graph_name(graph, name, true, &graph->nodes[row->node].name);
     if (status != PLAIT_OK) return plait_graph_fail(graph, status);
-    plait_graph_storage *storage = &graph->storages[row->storage];
-    if (storage->kind == PLAIT_STORAGE_TEMPORARY) storage->name = graph->nodes[row->node].name;
+    const plait_graph_node *node = &graph->nodes[row->node];
+    for (int o = 0; o < node->n_outputs;
+         o++) { /* storages that the node made, not one that it writes in place */
+        plait_graph_storage *storage = &graph->storages[graph->tensors[node->outputs[o]].storage];
+        if (storage->root == node->outputs[o]) storage->name = node->name;
+    }
     return tensor;
 }
 
@@ -321,6 +334,8 @@ static plait_status add_parts(plait_graph *graph, plait_tensor tensor, int axis,
     if (!row || row->base)
         return plait_error(PLAIT_INVALID_ARGUMENT, "parts: %u is no weight or state", tensor.id);
     plait_graph_storage *storage = &graph->storages[row->storage];
+    if (storage->kind != PLAIT_STORAGE_WEIGHT && storage->kind != PLAIT_STORAGE_STATE)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "parts: \"%s\" is no weight or state", storage->name);
     if (axis < 0 || axis >= PLAIT_MAX_RANK || n < 1 || n > PLAIT_GRAPH_MAX_PARTS)
         return plait_error(PLAIT_INVALID_ARGUMENT, "parts of \"%s\": axis %d, %d parts", storage->name, axis,
                            n);

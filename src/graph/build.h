@@ -1,11 +1,18 @@
-/* Inside of the builder: shared by build.c, view.c, ops.c, seal.c and parse.c. Not for other rooms. */
+/* Inside of the builder: shared by build.c, view.c, node.c, seal.c, text.c, parse.c and dot.c. Not for other rooms. */
 #ifndef PLAIT_GRAPH_BUILD_H
 #define PLAIT_GRAPH_BUILD_H
 
+#include "base/status.h"
+#include "base/strbuf.h"
 #include "graph/graph.h"
 
 /* Bounds on what one graph may hold; ids are 32 bit. */
-enum { PLAIT_GRAPH_MAX_ENTRIES = 1 << 24, PLAIT_GRAPH_MAX_DIMS = 64, PLAIT_GRAPH_MAX_PARTS = 4096 };
+enum {
+    PLAIT_GRAPH_MAX_ENTRIES = 1 << 24,
+    PLAIT_GRAPH_MAX_DIMS = 64,
+    PLAIT_GRAPH_MAX_EXTENTS = 4096,
+    PLAIT_GRAPH_MAX_PARTS = 4096
+};
 
 typedef struct plait_graph_builder {
     plait_map names; /* "kind/name" -> tensor, of inputs, weights, states and outputs */
@@ -36,6 +43,21 @@ plait_status plait_graph_name(plait_graph *graph, const char *name, bool scoped,
 /* Writes the extents of a node's outputs, derived from its inputs' through the op's factors. */
 plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op_use *use,
                                         const plait_tensor *inputs, plait_extent *out_extents);
+/* The first error of all builder calls, raised again; OK when there is none. */
+plait_status plait_graph_first_error(const plait_graph *graph);
+/* A view in its general form, as parse.c reads it: any shape, strides and offset in bytes from the storage's start,
+ * checked to address nothing but bytes of `base` at every value of the bounded dim. */
+plait_tensor plait_graph_view(plait_graph *graph, plait_tensor base, plait_shape shape,
+                              const int64_t strides[PLAIT_MAX_RANK], int64_t offset);
+
+/* ---- printing: pieces of the text form that parse.c and dot.c share ---- */
+
+const char *plait_storage_kind_name(plait_storage_kind kind);
+void plait_graph_print_quoted(plait_strbuf *s, const char *name);
+void plait_graph_print_shape(const plait_graph *graph, const plait_graph_tensor *tensor, plait_strbuf *s);
+/* Attributes that differ from their initial values, each with a space in front. */
+void plait_graph_print_attrs(const plait_graph_node *node, plait_strbuf *s);
+
 static inline bool plait_extent_equal(const plait_extent *a, const plait_extent *b) {
     return a->dim == b->dim && (a->dim < 0 || (a->a == b->a && a->b == b->b && a->c == b->c));
 }

@@ -23,9 +23,10 @@ typedef struct plait_graph_dim_row {
 
 typedef struct plait_graph_storage {
     plait_storage_kind kind;
-    const char *name;       /* of an input, weight or state; of the node otherwise */
-    uint64_t size_bytes;    /* at the bounds */
-    uint32_t root;          /* tensor that covers it whole */
+    const char *name;    /* of an input, weight or state; of the node otherwise */
+    uint64_t size_bytes; /* at the bounds */
+    uint32_t root;       /* tensor that covers it whole */
+    uint32_t writer;     /* node that wrote it last; PLAIT_NO_NODE for inputs, weights and unwritten states */
     int part_axis, n_parts; /* packed parts as data; n_parts 0: none */
     plait_part *parts;
 } plait_graph_storage;

@@ -111,6 +111,11 @@ static plait_status set_inputs(const plait_graph *graph, plait_op_use *use, cons
         if (!row)
             return plait_error(PLAIT_INVALID_ARGUMENT, "input %d: %u is not a tensor of this graph", i,
                                inputs[i].id);
+        const plait_graph_storage *storage = &graph->storages[row->storage];
+        if (row->node != storage->writer)
+            return plait_error(PLAIT_INVALID_ARGUMENT,
+                               "input %d is an old value of \"%s\": node \"%s\" wrote it since", i,
+                               storage->name, graph->nodes[storage->writer].name);
         use->inputs[i] = row->shape;
         use->present |= 1u << i;
     }
@@ -127,13 +132,6 @@ static plait_status in_place_row(const plait_graph *graph, const plait_op *op, c
     if (storage->kind == PLAIT_STORAGE_WEIGHT || storage->kind == PLAIT_STORAGE_INPUT)
         return plait_error(PLAIT_INVALID_ARGUMENT, "would write \"%s\", which is %s", storage->name,
                            storage->kind == PLAIT_STORAGE_WEIGHT ? "a weight" : "an input");
-    for (size_t i = (size_t)(target - graph->tensors) + 1; i < graph->n_tensors; i++) {
-        const plait_graph_tensor *later = &graph->tensors[i];
-        if (later->storage == target->storage && later->node != target->node && !later->base)
-            return plait_error(PLAIT_INVALID_ARGUMENT,
-                               "would write an old value of \"%s\": node \"%s\" wrote it since",
-                               storage->name, graph->nodes[later->node].name);
-    }
     row->shape = target->shape;
     row->outer = target->outer;
     row->rank = target->rank;
@@ -178,6 +176,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
             rows[o].storage = (uint32_t)graph->n_storages;
             graph->storages[graph->n_storages++] = storage;
         }
+        graph->storages[rows[o].storage].writer = (uint32_t)graph->n_nodes;
         node.outputs[o] = (uint32_t)graph->n_tensors;
         graph->tensors[graph->n_tensors++] = rows[o];
     }

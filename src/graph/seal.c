@@ -36,6 +36,15 @@ static plait_status check_whole(const plait_graph *graph) {
                 plait_error(PLAIT_INVALID_ARGUMENT, "graph %s: node %zu \"%s\" (%s): nothing uses its result",
                             graph->name, n, graph->nodes[n].name, graph->nodes[n].op->name);
     free(used);
+    for (size_t o = 0; status == PLAIT_OK && o < graph->n_outputs; o++) {
+        const plait_graph_tensor *tensor = &graph->tensors[graph->outputs[o].tensor];
+        const plait_graph_storage *storage = &graph->storages[tensor->storage];
+        if (tensor->node != storage->writer)
+            status = plait_error(
+                PLAIT_INVALID_ARGUMENT,
+                "graph %s: output \"%s\" is an old value of \"%s\": node \"%s\" wrote it since", graph->name,
+                graph->outputs[o].name, storage->name, graph->nodes[storage->writer].name);
+    }
     if (status == PLAIT_OK && graph->n_outputs == 0 && graph->n_nodes == 0)
         status = plait_error(PLAIT_INVALID_ARGUMENT, "graph %s: it has no node and no output", graph->name);
     return status;

@@ -33,14 +33,18 @@ static plait_status check_extents(const plait_graph_tensor *old, const int64_t *
                                   const plait_extent *outer) {
     if (old->outer.dim < 0 && outer->dim < 0) return PLAIT_OK;
     if (old->outer.dim != outer->dim) return plait_error(PLAIT_INVALID_ARGUMENT, "the bounded dim changes");
-    int64_t inner_old = 1, inner_new = 1;
+    int64_t inner_old = 1, inner_new = 1, old_a, old_b, new_a, new_b;
+    bool fits = true;
     for (int i = 0; i < PLAIT_MAX_RANK; i++) {
-        if (i != old->outer.axis) inner_old *= old->shape.dims[i];
-        if (i != outer->axis) inner_new *= dims[i];
+        if (i != old->outer.axis) fits &= !__builtin_mul_overflow(inner_old, old->shape.dims[i], &inner_old);
+        if (i != outer->axis) fits &= !__builtin_mul_overflow(inner_new, dims[i], &inner_new);
     }
-    bool equal = inner_old == inner_new && plait_extent_equal(&old->outer, outer);
-    bool scaled = old->outer.c == 1 && outer->c == 1 && inner_old * old->outer.a == inner_new * outer->a &&
-                  inner_old * old->outer.b == inner_new * outer->b;
+    bool equal = fits && inner_old == inner_new && plait_extent_equal(&old->outer, outer);
+    bool scaled = fits && old->outer.c == 1 && outer->c == 1 &&
+                  !__builtin_mul_overflow(inner_old, old->outer.a, &old_a) &&
+                  !__builtin_mul_overflow(inner_old, old->outer.b, &old_b) &&
+                  !__builtin_mul_overflow(inner_new, outer->a, &new_a) &&
+                  !__builtin_mul_overflow(inner_new, outer->b, &new_b) && old_a == new_a && old_b == new_b;
     if (equal || scaled) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT,
                        "the number of elements would not be the same for every value of the bounded dim");
@@ -67,7 +71,8 @@ static bool reshape_strides(const plait_operand *old, plait_operand *now) {
             int64_t dense = old->strides[k - 1] * (old->dims[k - 1] / (k - 1 == 0 ? block : 1));
             if (old->dims[k] != 1 && old->strides[k] != dense) return false;
         }
-        int64_t stride = i0 < PLAIT_MAX_RANK ? old->strides[i0] : 0;
+        int64_t stride =
+            i0 < PLAIT_MAX_RANK ? old->strides[i0] : now->strides[j0 - 1]; /* of dims of size 1 */
         for (int k = j0; k < j && k < PLAIT_MAX_RANK; k++) {
             if (k == 0 && now->dims[0] % block != 0) return false;
             now->strides[k] = stride;
@@ -126,7 +131,8 @@ static plait_status slice(const plait_graph_tensor *old, int axis, int64_t start
                            "[%lld, %lld + %lld) of dim 0 cuts a block of %lld elements", (long long)start,
                            (long long)start, (long long)size, (long long)unit);
     row->shape.dims[axis] = size;
-    row->offset += (uint64_t)(start / unit) * (uint64_t)old->shape.strides[axis];
+    /* An empty slice addresses nothing; its offset stays inside the storage. */
+    if (size > 0) row->offset += (uint64_t)(start / unit) * (uint64_t)old->shape.strides[axis];
     return PLAIT_OK;
 }
 
@@ -168,4 +174,112 @@ plait_tensor plait_permute(plait_graph *graph, plait_tensor x, const int order[P
     if (!old) return PLAIT_NO_TENSOR;
     plait_status status = permute(old, order, &row);
     return add_view(graph, x.id, &row, "permute", status);
+}
+
+/* ---- the general form ---- */
+
+/* The view's last byte lies inside the storage when the named dim has this value. */
+static bool inside_at(const plait_graph_tensor *root, const plait_graph_tensor *row, int64_t value) {
+    plait_operand whole = root->shape, part = row->shape;
+    int64_t values[PLAIT_GRAPH_MAX_DIMS] = {0}, end;
+    values[root->outer.dim] = value;
+    whole.dims[root->outer.axis] = plait_extent_value(&root->outer, 0, values);
+    part.dims[row->outer.axis] = plait_extent_value(&row->outer, 0, values);
+    int64_t span = plait_operand_span_bytes(&part);
+    return span == 0 || (span > 0 && !__builtin_add_overflow(span, (int64_t)row->offset, &end) &&
+                         end <= plait_operand_span_bytes(&whole));
+}
+
+/* Both outermost strides cover the same bytes for each step of the named dim. */
+static bool proportional(const plait_graph_tensor *root, const plait_graph_tensor *row) {
+    int64_t stride = row->shape.strides[row->outer.axis], root_stride = root->shape.strides[root->outer.axis];
+    int64_t a, b, root_a, root_b;
+    if (plait_extent_equal(&row->outer, &root->outer))
+        return stride == root_stride || root->shape.dims[root->outer.axis] <= 1;
+    return row->outer.c == 1 && root->outer.c == 1 && !__builtin_mul_overflow(stride, row->outer.a, &a) &&
+           !__builtin_mul_overflow(stride, row->outer.b, &b) &&
+           !__builtin_mul_overflow(root_stride, root->outer.a, &root_a) &&
+           !__builtin_mul_overflow(root_stride, root->outer.b, &root_b) && a == root_a && b == root_b;
+}
+
+/* True when at every value of the bounded dim the view addresses bytes that exist at that value: looked at one by
+ * one when the values are few; otherwise its bounded dim must move through memory as that of the whole storage does,
+ * and what lies inside one step must stay inside. */
+static bool moves_with(const plait_graph *graph, const plait_graph_tensor *root,
+                       const plait_graph_tensor *row) {
+    enum { FEW = 16 };
+    if (root->outer.dim < 0 && row->outer.dim < 0) return true;
+    if (root->outer.dim != row->outer.dim) return false;
+    int64_t bound = graph->dims[root->outer.dim].bound;
+    bool constant = root->outer.a == 0 && row->outer.a == 0;
+    if (bound <= FEW || constant) {
+        for (int64_t n = 0; n <= (constant ? 0 : bound); n++)
+            if (!inside_at(root, row, n)) return false;
+        return true;
+    }
+    plait_operand inner = row->shape;
+    inner.dims[row->outer.axis] = 1;
+    int64_t span = plait_operand_span_bytes(&inner), end;
+    return proportional(root, row) && span >= 0 &&
+           !__builtin_add_overflow(span, (int64_t)row->offset, &end) &&
+           (end <= row->shape.strides[row->outer.axis] || root->shape.dims[root->outer.axis] <= 1);
+}
+
+/* Whole blocks or elements apart, no two places along a dim the same. */
+static plait_status check_strides(const plait_operand *shape, int64_t offset) {
+    int64_t block = plait_dtype_block_bytes(shape->dtype);
+    bool whole = offset % block == 0;
+    for (int d = 0; d < PLAIT_MAX_RANK; d++)
+        whole = whole && shape->strides[d] > 0 && shape->strides[d] % block == 0;
+    if (plait_dtype_quantised(shape->dtype)) whole = whole && shape->strides[0] == block;
+    if (!whole)
+        return plait_error(
+            PLAIT_INVALID_ARGUMENT,
+            "strides [%lld, %lld, %lld, %lld], offset %lld: expected multiples of the %lld bytes "
+            "of %s, above 0",
+            (long long)shape->strides[0], (long long)shape->strides[1], (long long)shape->strides[2],
+            (long long)shape->strides[3], (long long)offset, (long long)block,
+            plait_dtype_name(shape->dtype));
+    return PLAIT_OK;
+}
+
+static plait_status general(const plait_graph *graph, const plait_graph_tensor *base, plait_shape shape,
+                            const int64_t *strides, int64_t offset, plait_graph_tensor *row) {
+    const plait_graph_tensor *root = &graph->tensors[graph->storages[base->storage].root];
+    *row = *base;
+    row->rank = shape.rank;
+    PLAIT_TRY(plait_graph_shape(graph, shape, row->shape.dims, &row->outer));
+    for (int d = 0; d < PLAIT_MAX_RANK; d++) row->shape.strides[d] = strides[d];
+    if (row->outer.dim >= 0 && row->outer.axis == 0 && plait_dtype_quantised(row->shape.dtype))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "dim 0 of a quantised type (%s) cannot be bounded",
+                           plait_dtype_name(row->shape.dtype));
+    int64_t elems = plait_operand_elems(&row->shape), base_elems = plait_operand_elems(&base->shape);
+    if (elems < 0 || elems > base_elems)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "a view of %lld elements, its base has %lld",
+                           (long long)elems, (long long)base_elems);
+    if (offset < 0) return plait_error(PLAIT_OUT_OF_RANGE, "offset %lld", (long long)offset);
+    PLAIT_TRY(check_strides(&row->shape, offset));
+    row->offset = (uint64_t)offset;
+    int64_t span = plait_operand_span_bytes(&row->shape), end = 0;
+    uint64_t base_end = base->offset + (uint64_t)plait_operand_span_bytes(&base->shape);
+    bool fits = span >= 0 && !__builtin_add_overflow(span, offset, &end) && row->offset >= base->offset;
+    if (!fits || (uint64_t)end > base_end)
+        return plait_error(PLAIT_OUT_OF_RANGE, "bytes [%lld, +%lld) of \"%s\", but its base has [%llu, %llu)",
+                           (long long)offset, (long long)span, graph->storages[base->storage].name,
+                           (unsigned long long)base->offset, (unsigned long long)base_end);
+    bool bounded = row->outer.dim >= 0 || root->outer.dim >= 0;
+    bool moves =
+        row->outer.dim == base->outer.dim && (elems == 0 || !bounded || moves_with(graph, root, row));
+    return moves ? PLAIT_OK
+                 : plait_error(PLAIT_INVALID_ARGUMENT, "its bounded dim does not move as that of \"%s\" does",
+                               graph->storages[base->storage].name);
+}
+
+plait_tensor plait_graph_view(plait_graph *graph, plait_tensor base, plait_shape shape,
+                              const int64_t strides[PLAIT_MAX_RANK], int64_t offset) {
+    plait_graph_tensor row;
+    const plait_graph_tensor *old = viewed(graph, base, "view");
+    if (!old) return PLAIT_NO_TENSOR;
+    plait_status status = general(graph, old, shape, strides, offset, &row);
+    return add_view(graph, base.id, &row, "view", status);
 }
