@@ -90,6 +90,14 @@ plait_status plait_session_feed_text(plait_session *session, plait_seq seq, cons
 plait_status plait_session_next(plait_session *session, plait_seq seq, plait_sampler *sampler,
                                 plait_token *out_token);
 
+/* ---- trace ---- */
+
+/* Records when each group of nodes ran, layers and outputs alike, in the steps that follow: about max_spans spans, then
+ * recording stops. Allocates only here. */
+plait_status plait_session_trace_begin(plait_session *session, size_t max_spans);
+/* Ends recording; the spans in the JSON of Chrome's trace viewer. The caller frees *out_json. */
+plait_status plait_session_trace_end(plait_session *session, char **out_json);
+
 #ifdef __cplusplus
 }
 #endif

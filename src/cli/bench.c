@@ -91,14 +91,15 @@ static plait_status run_rows(plait_model *model, const plait_cli_values *values,
     plait_strbuf_init(&json, 0);
     plait_strbuf_append(&json, "{\"results\":[");
     plait_status status = make_tokens(&b, values->depth + plait_max_i64(n_prompt, 1) + 1, facts.n_vocab);
-    if (status == PLAIT_OK) status = plait_session_create(&b.session, model);
+    if (status == PLAIT_OK) status = plait_cli_session_open(values, model, &b.session);
     if (status == PLAIT_OK && n_prompt) status = row(&b, values, "pp", n_prompt, true, &json);
     if (status == PLAIT_OK && n) status = row(&b, values, "tg", n, n_prompt == 0, &json);
     plait_strbuf_printf(&json, "],\"peak_bytes\":%llu}\n", (unsigned long long)plait_os_peak_resident());
-    if (status == PLAIT_OK) status = plait_strbuf_status(&json);
-    if (status == PLAIT_OK && values->json) fputs(plait_strbuf_text(&json), stdout);
-    plait_strbuf_deinit(&json);
-    plait_session_destroy(b.session);
+    status = plait_cli_session_close(values, b.session, status);
+    if (status == PLAIT_OK && values->json)
+        status = plait_cli_emit(&json);
+    else
+        plait_strbuf_deinit(&json);
     free(b.tokens);
     return status;
 }
@@ -130,7 +131,7 @@ static const plait_cli_option options[] = {
      "tokens to generate (default 64; 0: leave out)"},
     {"-d", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(depth), 0, "tokens in the cache before (default 0)"},
     {"-r", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(repeats), 0, "runs of each test (default 5)"},
-    {"--json", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(json), 0, "results as JSON"},
+    PLAIT_CLI_JSON("results as one JSON object"),
     PLAIT_CLI_END,
 };
 
@@ -140,6 +141,11 @@ const plait_cli_command plait_cli_bench = {
     .min_positional = 1,
     .max_positional = 1,
     .summary = "Measure the speed of prompts and of generation.",
+    .details = "pp is a prompt of -p tokens fed at once, its last logits included; tg is -n tokens generated "
+               "one after "
+               "another. Each is run once to warm up, then -r times.\n\n"
+               "--json prints {\"results\":[{\"test\":\"pp512\",\"tokens_per_s\":[...],\"median\":x},...],"
+               "\"peak_bytes\":n}; peak_bytes is the largest resident memory of the program.",
     .examples = "  plait bench model.gguf -t 2\n  plait bench model.gguf -p 0 -n 128 -d 1024 --json\n",
     .options = options,
     .computes = true,

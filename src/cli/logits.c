@@ -26,11 +26,12 @@ static plait_status feed(plait_session *session, plait_seq seq, const plait_toke
     return PLAIT_OK;
 }
 
-static plait_status feed_all(plait_model *model, const plait_token *ids, int64_t n, int64_t step,
-                             plait_file_writer *out) {
+static plait_status feed_all(const plait_cli_values *values, plait_model *model, const plait_token *ids,
+                             int64_t n, plait_file_writer *out) {
     plait_model_facts facts;
     plait_session *session;
     plait_seq seq = 0;
+    int64_t step = values->step;
     plait_model_describe(model, &facts);
     if (step <= 0 || step > facts.batch) step = facts.batch;
     if (n > facts.context)
@@ -38,12 +39,12 @@ static plait_status feed_all(plait_model *model, const plait_token *ids, int64_t
                            (long long)n, (long long)facts.context);
     plait_batch_item *items = plait_alloc_array((size_t)step, sizeof *items);
     if (!items) return plait_error_memory("--step", (uint64_t)step * sizeof *items);
-    plait_status status = plait_session_create(&session, model);
+    plait_status status = plait_cli_session_open(values, model, &session);
     if (status == PLAIT_OK) {
         status = plait_session_begin(session, &seq);
         for (int64_t at = 0; status == PLAIT_OK && at < n; at += step)
             status = feed(session, seq, ids + at, plait_min_i64(step, n - at), items, out);
-        plait_session_destroy(session);
+        status = plait_cli_session_close(values, session, status);
     }
     free(items);
     return status;
@@ -58,13 +59,12 @@ static int run(const plait_cli_values *values) {
     if (values->decoder_ids)
         return plait_cli_usage(
             "logits: --decoder-ids is for encoder-decoder models, which are not supported");
-    if (plait_cli_parse_ids(values->ids, &ids, &n) != PLAIT_OK)
-        return plait_cli_usage("%s", plait_error_message());
+    if (plait_cli_parse_ids(values->ids, &ids, &n) != PLAIT_OK) return plait_cli_usage_error();
     int exit_status = plait_cli_open(values, NULL, NULL, &context, &model);
     if (exit_status == PLAIT_EXIT_OK) {
         plait_file_writer out = {.fd = -1};
         plait_status status = plait_file_writer_open(&out, values->out);
-        if (status == PLAIT_OK) status = feed_all(model, ids, n, values->step, &out);
+        if (status == PLAIT_OK) status = feed_all(values, model, ids, n, &out);
         if (status == PLAIT_OK) status = plait_file_writer_commit(&out);
         if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
         plait_file_writer_abandon(&out);
@@ -90,6 +90,9 @@ const plait_cli_command plait_cli_logits = {
     .min_positional = 1,
     .max_positional = 1,
     .summary = "Write the logits of every position of a list of token ids.",
+    .details =
+        "OUT.f32 holds float32, little-endian, [ids][vocabulary], one row for each id, without a header. It "
+        "appears whole or not at all. The ids are fed as they are: no BOS is added.",
     .examples = "  plait logits model.gguf --ids 1,2,3 --out logits.f32\n"
                 "  plait logits model.gguf --ids 1,2,3 --step 1 --kv f32 --out logits.f32\n",
     .options = options,

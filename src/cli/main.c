@@ -2,6 +2,7 @@
  * anything is opened. */
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,41 +17,42 @@ const plait_cli_command *const plait_cli_commands[] = {
     NULL,
 };
 
-static const plait_cli_command *find_command(const char *name) {
+const plait_cli_command *plait_cli_find_command(const char *name) {
     for (size_t i = 0; plait_cli_commands[i]; i++)
         if (strcmp(plait_cli_commands[i]->name, name) == 0) return plait_cli_commands[i];
     return NULL;
 }
 
+static int finish(void) {
+    return plait_cli_flush() == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(PLAIT_IO);
+}
+
 static int help_for(int argc, char **argv) {
-    const plait_cli_command *command = argc > 2 ? find_command(argv[2]) : NULL;
+    const plait_cli_command *command = argc > 2 ? plait_cli_find_command(argv[2]) : NULL;
     if (argc > 2 && !command)
         return plait_cli_usage("there is no command \"%s\"; plait --help lists them", argv[2]);
     plait_cli_help(command);
-    return PLAIT_EXIT_OK;
+    return finish();
 }
 
 int main(int argc, char **argv) {
     plait_cli_values values = {0};
-    if (argc < 2) {
-        plait_cli_help(NULL);
-        return PLAIT_EXIT_USAGE;
-    }
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with a message */
+    if (argc < 2) return plait_cli_usage("a command is missing; plait --help lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return help_for(argc, argv);
     if (strcmp(argv[1], "--version") == 0) {
         printf("plait %s\n", PLAIT_VERSION);
-        return PLAIT_EXIT_OK;
+        return finish();
     }
-    const plait_cli_command *command = find_command(argv[1]);
+    const plait_cli_command *command = plait_cli_find_command(argv[1]);
     if (!command) return plait_cli_usage("there is no command \"%s\"; plait --help lists them", argv[1]);
     int status = plait_cli_parse(command, argc - 2, argv + 2, &values);
     if (status != PLAIT_EXIT_OK) return status;
     if (values.help) {
         plait_cli_help(command);
-        return PLAIT_EXIT_OK;
+        return finish();
     }
     status = command->run(&values);
-    if (status == PLAIT_EXIT_OK && plait_cli_flush() != PLAIT_OK) return plait_cli_fail(PLAIT_IO);
-    return status;
+    return status == PLAIT_EXIT_OK ? finish() : status;
 }

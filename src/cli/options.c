@@ -1,5 +1,6 @@
-/* Options: the table of those that every computing command takes, parsing by table, and help made from the tables.
- * Invariant: nothing about an option is written anywhere but in its row. */
+/* Options: the table of those that every computing command takes, and parsing by table. Invariant: nothing about an
+ * option is written anywhere but in its row; help, man pages and completions (help.c, man.c, completion.c) are made of
+ * the rows. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ const plait_cli_option plait_cli_common_options[] = {
      "same bytes for any batching and number of devices"},
     {"--fit", "on|off", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(fit), 0, "choose what fits (default on)"},
     {"--trace", "OUT.json", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(trace), 0,
-     "write a trace of the last step for chrome://tracing"},
+     "write when each group of nodes ran, for chrome://tracing"},
     {"--verify", "on|off", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(verify), 0,
      "prove plans before they run (default on)"},
     {"--monitor", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(monitor), 0,
@@ -39,8 +40,8 @@ const plait_cli_option plait_cli_common_options[] = {
     PLAIT_CLI_END,
 };
 
-static const plait_cli_option help_option = {"--help", NULL,       PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(help),
-                                             0,        "this text"};
+const plait_cli_option plait_cli_help_option = {"--help", NULL,       PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(help),
+                                                0,        "this text"};
 
 /* ---- parsing ---- */
 
@@ -56,7 +57,7 @@ static const plait_cli_option *find_option(const plait_cli_command *command, con
     if (!row && command->computes) row = find_in(plait_cli_common_options, name, length);
     if (!row &&
         ((length == 6 && strncmp(name, "--help", 6) == 0) || (length == 2 && strncmp(name, "-h", 2) == 0)))
-        row = &help_option;
+        row = &plait_cli_help_option;
     return row;
 }
 
@@ -131,28 +132,4 @@ int plait_cli_parse(const plait_cli_command *command, int argc, char **argv, pla
         return plait_cli_usage("%s: an argument is missing; usage: plait %s %s", command->name, command->name,
                                command->arguments);
     return PLAIT_EXIT_OK;
-}
-
-/* ---- help ---- */
-
-static void help_rows(const plait_cli_option *rows) {
-    for (; rows && rows->name; rows++) {
-        int n = printf("  %s%s%s", rows->name, rows->value ? " " : "", rows->value ? rows->value : "");
-        printf("%*s %s\n", n < 26 ? 26 - n : 0, "", rows->help);
-    }
-}
-
-void plait_cli_help(const plait_cli_command *command) {
-    if (command) {
-        printf("plait %s %s\n\n%s\n", command->name, command->arguments, command->summary);
-        if (command->options && command->options->name) printf("\nOptions\n"), help_rows(command->options);
-        if (command->computes) printf("\nDevices and memory\n"), help_rows(plait_cli_common_options);
-        if (command->examples) printf("\nExamples\n%s", command->examples);
-        return;
-    }
-    printf("plait runs GGUF language models on all the devices at hand.\n\nusage: plait COMMAND "
-           "[ARGUMENT...]\n\n");
-    for (size_t i = 0; plait_cli_commands[i]; i++)
-        printf("  %-12s %s\n", plait_cli_commands[i]->name, plait_cli_commands[i]->summary);
-    printf("\nplait COMMAND --help tells more. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }

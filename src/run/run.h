@@ -3,6 +3,7 @@
 #ifndef PLAIT_RUN_RUN_H
 #define PLAIT_RUN_RUN_H
 
+#include "base/strbuf.h"
 #include "plait/run.h"
 #include "plan/plan.h"
 
@@ -53,5 +54,7 @@ plait_status plait_run_list_checks(plait_run *run);
 plait_status plait_run_build_lists(plait_run *run);
 /* Checks ids and positions that the host wrote against the ranges of their ops. */
 plait_status plait_run_check_ids(const plait_run *run);
+/* Ends recording and appends the spans as elements of a JSON array, *first telling whether it is empty so far. */
+plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *first);
 
 #endif

@@ -33,28 +33,33 @@ static void print_group(plait_strbuf *text, const plait_plan_segment *segment, i
     plait_strbuf_deinit(&name);
 }
 
-plait_status plait_run_trace_end(plait_run *run, char **out_json) {
-    plait_strbuf text;
+plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *first) {
     plait_status status = plait_run_wait(run);
-    plait_strbuf_init(&text, 0);
-    plait_strbuf_append(&text, "{\"traceEvents\":[");
-    bool first = true;
     for (size_t s = 0; s < run->plan->n_segments; s++) {
         const plait_plan_segment *segment = &run->plan->segments[s];
         plait_launch_trace *trace = &run->traces[s];
         for (size_t i = 0; i < trace->n; i++) {
             const struct plait_launch_span *span = &trace->spans[i];
             if (span->group < 0 || span->group >= segment->prepared.n_groups) continue;
-            plait_strbuf_append(&text, first ? "\n{\"name\":" : ",\n{\"name\":");
-            print_group(&text, segment, span->group);
-            plait_strbuf_printf(&text, ",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
+            plait_strbuf_append(text, *first ? "\n{\"name\":" : ",\n{\"name\":");
+            print_group(text, segment, span->group);
+            plait_strbuf_printf(text, ",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
                                 segment->device, (double)span->begin_ns / 1000,
                                 (double)(span->end_ns - span->begin_ns) / 1000);
-            first = false;
+            *first = false;
         }
         free(trace->spans);
         *trace = (plait_launch_trace){0};
     }
+    return status;
+}
+
+plait_status plait_run_trace_end(plait_run *run, char **out_json) {
+    plait_strbuf text;
+    bool first = true;
+    plait_strbuf_init(&text, 0);
+    plait_strbuf_append(&text, "{\"traceEvents\":[");
+    plait_status status = plait_run_trace_collect(run, &text, &first);
     plait_strbuf_append(&text, "\n]}\n");
     if (status == PLAIT_OK) status = plait_strbuf_status(&text);
     if (status == PLAIT_OK)

@@ -1,0 +1,126 @@
+/* Generating text: what `run` and `chat` share. Text goes to stdout as it comes, whole characters at a time.
+ * Invariant: the sequence holds just the tokens that were fed and made. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *values) {
+    plait_sampler_options options;
+    *g = (plait_cli_generation){.values = values};
+    plait_strbuf_init(&g->text, 0);
+    plait_sampler_options_default(&options);
+    options.temp = values->temp_given ? (float)values->temp : 0;
+    if (values->top_k_given) options.top_k = (int32_t)plait_min_i64(values->top_k, INT32_MAX);
+    if (values->top_p_given) options.top_p = (float)values->top_p;
+    if (values->min_p_given) options.min_p = (float)values->min_p;
+    options.seed = values->seed_given ? (uint64_t)values->seed : plait_time_ns();
+    plait_status status = plait_sampler_create_from_options(&g->sampler, &options);
+    if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
+    return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
+}
+
+plait_status plait_cli_generation_open(plait_cli_generation *g, plait_model *model, bool text) {
+    g->model = model;
+    PLAIT_TRY(plait_cli_session_open(g->values, model, &g->session));
+    PLAIT_TRY(plait_session_begin(g->session, &g->seq));
+    g->tokenizer = plait_model_tokenizer(model);
+    if (text) PLAIT_TRY(plait_model_need_tokenizer(model, &g->tokenizer));
+    if (!g->tokenizer) return PLAIT_OK;
+    g->piece_bytes = plait_detokenizer_max_bytes(g->tokenizer);
+    g->piece = plait_alloc_array(1, g->piece_bytes);
+    return g->piece ? PLAIT_OK : plait_error_memory("generation", g->piece_bytes);
+}
+
+plait_status plait_cli_generation_close(plait_cli_generation *g, plait_status status) {
+    status = plait_cli_session_close(g->values, g->session, status);
+    plait_sampler_destroy(g->sampler);
+    plait_tokens_deinit(&g->made);
+    plait_strbuf_deinit(&g->text);
+    free(g->piece);
+    *g = (plait_cli_generation){0};
+    return status;
+}
+
+plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_token *ids, size_t n) {
+    plait_logger logger = plait_cli_logger();
+    uint64_t begin = plait_time_ns();
+    plait_status status = plait_session_feed(g->session, g->seq, ids, (int64_t)n);
+    plait_log_progress(&logger, "prompt", 1, 1); /* wipes the line */
+    g->n_fed = n;
+    g->prompt_ns = plait_time_ns() - begin;
+    return status;
+}
+
+static plait_status show(plait_cli_generation *g, const char *text, size_t n) {
+    plait_strbuf_append_n(&g->text, text, n);
+    PLAIT_TRY(plait_strbuf_status(&g->text));
+    return g->silent ? PLAIT_OK : plait_cli_write(text, n);
+}
+
+/* Without a tokenizer the ids themselves are the text. */
+static plait_status keep(plait_cli_generation *g, plait_token token) {
+    char number[16];
+    size_t n = 0;
+    PLAIT_TRY(
+        plait_grow(&g->made.ids, &g->made.capacity, g->made.n + 1, sizeof token, 1 << 28, "generation"));
+    g->made.ids[g->made.n++] = token;
+    if (!g->tokenizer)
+        return show(g, number,
+                    (size_t)snprintf(number, sizeof number, "%s%d", g->made.n > 1 ? " " : "", token));
+    PLAIT_TRY(plait_detokenizer_feed(&g->stream, token, g->piece, g->piece_bytes, &n));
+    return show(g, g->piece, n);
+}
+
+/* How many tokens -n asks for, as far as the context has room. */
+static int64_t room(const plait_cli_generation *g) {
+    plait_model_facts facts;
+    plait_model_describe(g->model, &facts);
+    int64_t left = facts.context - plait_session_length(g->session, g->seq);
+    if (!g->values->n_given) return left;
+    if (g->values->n > left)
+        fprintf(stderr, "plait: warning: the context of %lld tokens leaves room for %lld new tokens\n",
+                (long long)facts.context, (long long)left);
+    return plait_min_i64(left, g->values->n);
+}
+
+static plait_status generate(plait_cli_generation *g, int64_t n) {
+    for (int64_t i = 0; i < n && !plait_cli_interrupted(); i++) {
+        plait_token token = PLAIT_NO_TOKEN;
+        PLAIT_TRY(plait_session_next(g->session, g->seq, g->sampler, &token));
+        g->ended = g->tokenizer && !g->values->ignore_eos && plait_token_ends(g->tokenizer, token);
+        if (g->ended) break;
+        PLAIT_TRY(keep(g, token));
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_cli_generate(plait_cli_generation *g) {
+    char rest[4];
+    g->made.n = 0;
+    g->ended = false;
+    plait_strbuf_clear(&g->text);
+    if (g->tokenizer) plait_detokenizer_init(&g->stream, g->tokenizer, 0);
+    uint64_t begin = plait_time_ns();
+    PLAIT_TRY(generate(g, room(g)));
+    g->generation_ns = plait_time_ns() - begin;
+    return g->tokenizer ? show(g, rest, plait_detokenizer_flush(&g->stream, rest)) : PLAIT_OK;
+}
+
+static double per_second(size_t n, uint64_t ns) {
+    return ns ? (double)n * 1e9 / (double)ns : 0;
+}
+
+void plait_cli_report_speed(const plait_cli_generation *g) {
+    fprintf(stderr,
+            "plait: prompt %zu tokens in %.3f s (%.1f tokens/s), generated %zu tokens in %.3f s (%.1f "
+            "tokens/s)\n",
+            g->n_fed, (double)g->prompt_ns / 1e9, per_second(g->n_fed, g->prompt_ns), g->made.n,
+            (double)g->generation_ns / 1e9, per_second(g->made.n, g->generation_ns));
+}

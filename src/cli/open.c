@@ -1,0 +1,198 @@
+/* Opening what commands work on, by the options that every computing command takes: context, model, session.
+ * Invariant: options are checked before anything is opened, so that wrong usage costs nothing. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 4096, MOST_BATCH = 65536, TRACE_SPANS = 1 << 16 };
+
+/* ---- checking options ---- */
+
+static int parse_kv(const char *text, plait_model_options *options) {
+    char first[32];
+    const char *comma = strchr(text, ',');
+    size_t n = comma ? (size_t)(comma - text) : strlen(text);
+    if (n >= sizeof first) return plait_cli_usage("--kv: \"%.60s\" names no type", text);
+    memcpy(first, text, n);
+    first[n] = '\0';
+    plait_status status = plait_dtype_parse(first, &options->k_type);
+    if (status == PLAIT_OK) status = plait_dtype_parse(comma ? comma + 1 : first, &options->v_type);
+    if (plait_error_context(status, "--kv") != PLAIT_OK) return plait_cli_usage_error();
+    options->kv_given = true;
+    return PLAIT_EXIT_OK;
+}
+
+/* "on" or "off"; *out_off is left alone when the option is not given. */
+static int parse_switch(const char *name, const char *text, bool *out_off) {
+    if (!text) return PLAIT_EXIT_OK;
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+        return plait_cli_usage("%s wants on or off, not \"%s\"", name, text);
+    *out_off = strcmp(text, "off") == 0;
+    return PLAIT_EXIT_OK;
+}
+
+static int check_range(const char *name, int64_t value, int64_t most) {
+    if (value <= most) return PLAIT_EXIT_OK;
+    return plait_cli_usage("%s: %lld is too many, at most %lld", name, (long long)value, (long long)most);
+}
+
+/* A share for each device, none negative, some above 0. */
+static int check_ratio(const char *text, int n_devices) {
+    double sum = 0;
+    int n = 0;
+    if (!text) return PLAIT_EXIT_OK;
+    for (const char *p = text;; n++) {
+        char *end;
+        double share = strtod(p, &end);
+        if (end == p || (*end && *end != ',') || !isfinite(share) || share < 0)
+            return plait_cli_usage("--ratio \"%s\": expected shares of 0 or more, like 2,1", text);
+        sum += share;
+        if (!*end) break;
+        p = end + 1;
+    }
+    if (n + 1 != n_devices || sum <= 0)
+        return plait_cli_usage(
+            "--ratio \"%s\": %d shares that add up to %g, expected one for each of %d devices, "
+            "not all 0",
+            text, n + 1, sum, n_devices);
+    return PLAIT_EXIT_OK;
+}
+
+/* With one device every split is the whole. */
+static int check_split(const plait_cli_values *values, int n_devices) {
+    const char *mode = values->split ? values->split : "none";
+    bool none = strcmp(mode, "none") == 0;
+    if (!none && strcmp(mode, "layer") != 0 && strcmp(mode, "tensor") != 0)
+        return plait_cli_usage("--split wants none, layer or tensor, not \"%s\"", mode);
+    if (!none && n_devices > 1)
+        return plait_cli_usage(
+            "--split %s over %d devices is not supported yet; --split none uses the others "
+            "for what the first lacks",
+            mode, n_devices);
+    return check_ratio(values->ratio, n_devices);
+}
+
+static int read_options(const plait_cli_values *values, plait_model_options *out) {
+    *out = (plait_model_options){.context = values->context,
+                                 .batch = values->batch,
+                                 .exact = values->exact,
+                                 .no_mmap = values->no_mmap};
+    int status = parse_switch("--fit", values->fit, &out->fit_off);
+    if (status == PLAIT_EXIT_OK) status = parse_switch("--verify", values->verify, &out->skip_verify);
+    if (status == PLAIT_EXIT_OK && values->kv) status = parse_kv(values->kv, out);
+    if (status == PLAIT_EXIT_OK) status = check_range("--ctx", values->context, INT32_MAX);
+    if (status == PLAIT_EXIT_OK) status = check_range("--batch", values->batch, MOST_BATCH);
+    if (status == PLAIT_EXIT_OK && values->monitor)
+        status = plait_cli_usage("--monitor is not available in this build");
+    return status;
+}
+
+/* Pins "PATTERN=DEVICE"; the patterns live in `copies`, one string for each. */
+static int parse_pins(const plait_cli_values *values, plait_context *context, plait_pin *pins,
+                      char **copies) {
+    for (int i = 0; i < values->n_pins; i++) {
+        const char *equals = strrchr(values->pins[i], '=');
+        int device = -1;
+        for (int d = 0; equals && d < plait_context_device_count(context); d++)
+            if (strcmp(plait_context_device(context, d)->name, equals + 1) == 0) device = d;
+        if (!equals || device < 0)
+            return plait_cli_usage("--pin \"%s\": expected PATTERN=DEVICE with a device of --devices",
+                                   values->pins[i]);
+        copies[i] = plait_string_copy_n(values->pins[i], (size_t)(equals - values->pins[i]));
+        if (!copies[i]) return plait_cli_fail(plait_error_memory("--pin", 0));
+        pins[i] = (plait_pin){copies[i], device};
+    }
+    return PLAIT_EXIT_OK;
+}
+
+/* ---- opening ---- */
+
+int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
+    plait_context_options options = {.logger = plait_cli_logger(), .threads = (int)values->threads};
+    int exit_status = check_range("-t", values->threads, MOST_THREADS);
+    if (exit_status != PLAIT_EXIT_OK) return exit_status;
+    plait_status status = PLAIT_OK;
+    if (values->device_path)
+        status = plait_error_context(plait_device_load(values->device_path), "--device-path");
+    if (status != PLAIT_OK) return plait_cli_fail(status);
+    status = plait_context_open(out, values->devices, &options);
+    if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
+    return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
+}
+
+static int open_model(const plait_cli_values *values, plait_model_options *options, plait_context *context,
+                      plait_model **out) {
+    plait_pin pins[64];
+    char *copies[64] = {0};
+    int exit_status = check_split(values, plait_context_device_count(context));
+    if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, pins, copies);
+    if (exit_status == PLAIT_EXIT_OK) {
+        options->pins = pins;
+        options->n_pins = values->n_pins;
+        plait_status status = plait_model_open(out, context, values->positional[0], options);
+        if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
+    }
+    for (int i = 0; i < 64; i++) free(copies[i]);
+    return exit_status;
+}
+
+int plait_cli_open(const plait_cli_values *values,
+                   void (*adjust)(plait_model_options *options, const void *user), const void *user,
+                   plait_context **out_context, plait_model **out_model) {
+    plait_model_options options;
+    plait_context *context = NULL;
+    int exit_status = read_options(values, &options);
+    if (exit_status == PLAIT_EXIT_OK) exit_status = plait_cli_open_context(values, &context);
+    if (exit_status != PLAIT_EXIT_OK) return exit_status;
+    if (adjust) adjust(&options, user);
+    exit_status = open_model(values, &options, context, out_model);
+    if (exit_status != PLAIT_EXIT_OK)
+        plait_context_close(context);
+    else
+        *out_context = context;
+    return exit_status;
+}
+
+void plait_cli_close(plait_context *context, plait_model *model) {
+    plait_model_release(model);
+    plait_context_close(context);
+}
+
+/* ---- sessions ---- */
+
+plait_status plait_cli_session_open(const plait_cli_values *values, plait_model *model, plait_session **out) {
+    plait_session *session;
+    PLAIT_TRY(plait_session_create(&session, model));
+    plait_status status = values->trace ? plait_session_trace_begin(session, TRACE_SPANS) : PLAIT_OK;
+    if (status != PLAIT_OK)
+        plait_session_destroy(session);
+    else
+        *out = session;
+    return status;
+}
+
+static plait_status write_trace(const char *path, plait_session *session) {
+    char *json;
+    plait_file_writer out = {.fd = -1};
+    PLAIT_TRY(plait_session_trace_end(session, &json));
+    plait_status status = plait_file_writer_open(&out, path);
+    if (status == PLAIT_OK) status = plait_file_writer_write(&out, json, strlen(json));
+    if (status == PLAIT_OK) status = plait_file_writer_commit(&out);
+    plait_file_writer_abandon(&out);
+    free(json);
+    return plait_error_context(status, "--trace");
+}
+
+plait_status plait_cli_session_close(const plait_cli_values *values, plait_session *session,
+                                     plait_status status) {
+    if (session && values->trace && status == PLAIT_OK) status = write_trace(values->trace, session);
+    plait_session_destroy(session);
+    return status;
+}

@@ -1,0 +1,106 @@
+/* Prompts: text from the command line, a file or stdin, or ids; to token ids. Invariant: a text's length is known
+ * everywhere, so that it may hold NUL. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/os.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *out_n) {
+    size_t capacity = 0, n = 0;
+    plait_token *ids = NULL;
+    for (const char *p = text;;) {
+        char *end;
+        errno = 0;
+        long id = strtol(p, &end, 10);
+        plait_status status = plait_grow(&ids, &capacity, n + 1, sizeof *ids, 1 << 24, "--ids");
+        if (status == PLAIT_OK && (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ',')))
+            status = plait_error(PLAIT_INVALID_ARGUMENT, "--ids: \"%.40s\" is no token id", p);
+        if (status != PLAIT_OK) {
+            free(ids);
+            return status;
+        }
+        ids[n++] = (plait_token)id;
+        if (!*end) break;
+        p = end + 1;
+    }
+    *out = ids;
+    *out_n = (int64_t)n;
+    return PLAIT_OK;
+}
+
+plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes) {
+    plait_file file;
+    PLAIT_TRY(plait_file_open(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, false));
+    char *copy = plait_string_copy_n(file.bytes ? (const char *)file.bytes : "", file.size_bytes);
+    size_t n_bytes = file.size_bytes;
+    plait_file_close(&file);
+    if (!copy) return plait_error_memory(path, n_bytes);
+    *out = copy;
+    *out_n_bytes = n_bytes;
+    return PLAIT_OK;
+}
+
+plait_status plait_cli_tokenize(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
+                                uint32_t flags, plait_tokens *out) {
+    plait_tokenizer_scratch *scratch;
+    PLAIT_TRY(plait_tokenizer_scratch_create(&scratch, tokenizer));
+    plait_status status = plait_tokenize(tokenizer, scratch, text, n_bytes, flags, out);
+    plait_tokenizer_scratch_destroy(scratch);
+    return status;
+}
+
+static plait_status chat_prompt(const plait_model *model, const char *text, size_t n_bytes,
+                                plait_tokens *out) {
+    plait_strbuf messages;
+    plait_strbuf_init(&messages, 0);
+    plait_strbuf_append(&messages, "[{\"role\":\"user\",\"content\":");
+    plait_strbuf_json_string_n(&messages, text, n_bytes);
+    plait_strbuf_append(&messages, "}]");
+    plait_status status = plait_strbuf_status(&messages);
+    if (status == PLAIT_OK) status = plait_cli_render_chat(model, plait_strbuf_text(&messages), out);
+    plait_strbuf_deinit(&messages);
+    return status;
+}
+
+int plait_cli_check_prompt(const plait_cli_values *values, bool may_lack) {
+    int n_given = (values->prompt != NULL) + (values->file != NULL) + (values->ids != NULL);
+    plait_token *ids;
+    int64_t n;
+    if (n_given > 1 || (n_given == 0 && !may_lack))
+        return plait_cli_usage("one of -p TEXT, -f FILE and --ids 1,2,3 is needed, %d were given", n_given);
+    if (!values->ids) return PLAIT_EXIT_OK;
+    if (values->chat) return plait_cli_usage("--chat wants a text, not --ids");
+    plait_status status = plait_cli_parse_ids(values->ids, &ids, &n);
+    if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
+    if (status != PLAIT_OK) return plait_cli_fail(status);
+    free(ids);
+    return PLAIT_EXIT_OK;
+}
+
+plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model *model, plait_tokens *out) {
+    const plait_tokenizer *tokenizer;
+    char *read = NULL;
+    const char *text = values->prompt;
+    size_t n_bytes = text ? strlen(text) : 0;
+    if (values->ids) {
+        int64_t n;
+        PLAIT_TRY(plait_cli_parse_ids(values->ids, &out->ids, &n));
+        out->n = out->capacity = (size_t)n;
+        return PLAIT_OK;
+    }
+    PLAIT_TRY(plait_model_need_tokenizer(model, &tokenizer));
+    if (!text) {
+        PLAIT_TRY(plait_cli_read_file(values->file ? values->file : "-", &read, &n_bytes));
+        text = read;
+    }
+    plait_status status = values->chat
+                              ? chat_prompt(model, text, n_bytes, out)
+                              : plait_cli_tokenize(tokenizer, text, n_bytes, PLAIT_TOKENIZE_ADD_SPECIAL, out);
+    free(read);
+    return status;
+}
