@@ -252,20 +252,29 @@ static bool take_named(const plait_tpl_args *args, bool *used, const plait_tpl_s
     return false;
 }
 
-static bool bind_parameter(plait_tpl_render *r, const plait_tpl_node *p, plait_tpl_frame *frame,
-                           const plait_tpl_args *args, size_t i, bool *used) {
-    plait_tpl_value v;
-    const plait_tpl_str *name = p->value.u.string;
-    if (i < args->n_pos) {
-        v = args->pos[i];
-    } else if (!take_named(args, used, name, &v)) {
-        if (!p->a)
+/* Parameters by position and name; missing[i] becomes true for those not given, which are undefined, even while the
+ * defaults of others are computed. */
+static bool bind_parameters(plait_tpl_render *r, const plait_tpl_macro *macro, plait_tpl_frame *frame,
+                            const plait_tpl_args *args, bool *used, bool *missing) {
+    size_t i = 0;
+    for (const plait_tpl_node *p = macro->node->a; p; p = p->next, i++) {
+        const plait_tpl_str *name = p->value.u.string;
+        plait_tpl_value v;
+        if (i < args->n_pos)
+            v = args->pos[i];
+        else if ((missing[i] = !take_named(args, used, name, &v)))
             v = plait_tpl_undefined_name(r, "parameter '%.*s' was not provided",
                                          (int)(name->n_bytes < 80 ? name->n_bytes : 80), name->bytes);
-        else if (!plait_tpl_eval(r, p->a, frame, &v))
+        if (!plait_tpl_dict_set(r, &frame->names, p->value, v)) return false;
+    }
+    i = 0;
+    for (const plait_tpl_node *p = macro->node->a; p; p = p->next, i++) {
+        plait_tpl_value v;
+        if (!missing[i] || !p->a) continue;
+        if (!plait_tpl_eval(r, p->a, frame, &v) || !plait_tpl_dict_set(r, &frame->names, p->value, v))
             return false;
     }
-    return plait_tpl_dict_set(r, &frame->names, p->value, v);
+    return true;
 }
 
 static bool set_text(plait_tpl_render *r, plait_tpl_frame *frame, const char *name, plait_tpl_value v) {
@@ -313,19 +322,28 @@ bool plait_tpl_call_macro(plait_tpl_render *r, plait_tpl_macro *macro, const pla
     plait_tpl_frame *frame = new_frame(r, macro->frame);
     bool *used = plait_tpl_alloc(r, args->n_named, sizeof *used);
     size_t n_params = 0;
-    if (!frame || !used || !plait_tpl_enter(r)) return false;
-    for (const plait_tpl_node *p = macro->node->a; p; p = p->next, n_params++)
-        if (!bind_parameter(r, p, frame, args, n_params, used)) return false;
+    for (const plait_tpl_node *p = macro->node->a; p; p = p->next) n_params++;
+    bool *missing = plait_tpl_alloc(r, n_params, sizeof *missing);
+    if (!frame || !used || !missing || !plait_tpl_enter(r)) return false;
+    if (!bind_parameters(r, macro, frame, args, used, missing)) return false;
     if (!bind_rest(r, macro, frame, args, n_params, used) || !capture(r, macro->node->items, frame, out))
         return false;
     plait_tpl_leave(r);
     return true;
 }
 
+/* The text of a block that went through a filter or call: other values than strings are refused there. */
+static bool print_text(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_value v) {
+    place(r, node);
+    if (v.kind != PLAIT_TPL_STRING)
+        return plait_tpl_type_error(r, "a block must give a string, not %s", plait_tpl_type_name(v));
+    return print_value(r, v);
+}
+
 static bool run_call_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value caller, v;
     return define_macro(r, node, frame, &caller) && plait_tpl_eval_call(r, node->b, frame, &caller, &v) &&
-           print_value(r, v);
+           print_text(r, node, v);
 }
 
 /* --- the rest --- */
@@ -352,7 +370,7 @@ static bool run_filter_block(plait_tpl_render *r, const plait_tpl_node *node, pl
     plait_tpl_value v;
     plait_tpl_frame *inner = new_frame(r, frame);
     return inner && capture(r, node->items, inner, &v) && plait_tpl_eval_filters(r, node->b, inner, v, &v) &&
-           print_value(r, v);
+           print_text(r, node, v);
 }
 
 static flow run_with(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {

@@ -313,10 +313,15 @@ static bool filter_dictsort(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return plait_tpl_sort(r, list.u.list->items, keys.u.list->items, d->n_entries, flag(c, 2));
 }
 
+/* What these filters give is only run over later in Jinja: so is the complaint that the input cannot be. */
+static bool not_iterable(plait_tpl_value v) {
+    return v.kind != PLAIT_TPL_UNDEFINED && (v.kind < PLAIT_TPL_STRING || v.kind > PLAIT_TPL_ITERATOR);
+}
+
 static bool filter_items(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (c->self.kind == PLAIT_TPL_UNDEFINED) return as_iterator(r, c->self, out);
     if (c->self.kind != PLAIT_TPL_DICT)
-        return plait_tpl_type_error(r, "items: can only get item pairs from a mapping");
+        return as_iterator(r, plait_tpl_none(), out) /* fails when it is run over */;
     plait_tpl_view *view = plait_tpl_alloc(r, 1, sizeof *view);
     if (!view) return false;
     *view = (plait_tpl_view){.dict = c->self.u.dict, .part = PLAIT_TPL_ITEMS};
@@ -328,6 +333,7 @@ static bool filter_unique(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
     plait_tpl_iter it;
     int more;
+    if (not_iterable(c->self)) return as_iterator(r, c->self, out);
     if (!plait_tpl_dict_new(r, &seen) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list) ||
         !plait_tpl_iterate(r, c->self, &it))
         return false;
@@ -387,6 +393,7 @@ static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     plait_tpl_value list, batch = {.kind = PLAIT_TPL_MISSING}, item;
     plait_tpl_iter it;
     int more;
+    if (not_iterable(c->self)) return as_iterator(r, c->self, out);
     if (!plait_tpl_as_int(r, c->v[0], "batch", &size) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list) ||
         !plait_tpl_iterate(r, c->self, &it))
         return false;
@@ -413,6 +420,7 @@ static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
 static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t slices, at = 0;
     plait_tpl_value list, all, part;
+    if (not_iterable(c->self)) return as_iterator(r, c->self, out);
     if (!plait_tpl_as_int(r, c->v[0], "slice", &slices) || !plait_tpl_list_from(r, c->self, &all) ||
         !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list))
         return false;

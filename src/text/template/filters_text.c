@@ -218,7 +218,8 @@ static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait
     int more, n = 0;
     plait_tpl_builder_init(&b, r);
     bool many = v.kind == PLAIT_TPL_LIST || v.kind == PLAIT_TPL_TUPLE || v.kind == PLAIT_TPL_DICT ||
-                v.kind == PLAIT_TPL_VIEW || v.kind == PLAIT_TPL_ITERATOR || v.kind == PLAIT_TPL_UNDEFINED;
+                v.kind == PLAIT_TPL_VIEW || v.kind == PLAIT_TPL_ITERATOR || v.kind == PLAIT_TPL_RANGE ||
+                v.kind == PLAIT_TPL_UNDEFINED;
     if (!many) {
         if (!plait_tpl_to_str(r, v, &s)) return false;
         put_quoted(&b, s, false);

@@ -66,7 +66,7 @@ static int print_plain(double magnitude, int precision, char *out, size_t n) {
 static bool float_digits(plait_tpl_render *r, double magnitude, char type, int precision, bool alternate,
                          plait_tpl_number *out) {
     if (precision > LARGEST_PRECISION)
-        return plait_tpl_fail(r, PLAIT_LIMIT, "a precision above %d", LARGEST_PRECISION);
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a precision above the limit of %d", LARGEST_PRECISION);
     bool percent = type == '%';
     if (percent) magnitude *= 100, type = 'f';
     size_t n = (size_t)(precision < 0 ? 17 : precision) + 400;
@@ -139,7 +139,8 @@ static bool percent_number(percent *p, int64_t *out) {
     *out = 0;
     while (p->at < p->format->n_bytes && isdigit((unsigned char)p->format->bytes[p->at])) {
         *out = *out * 10 + (p->format->bytes[p->at++] - '0');
-        if (*out > INT32_MAX) return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a width beyond 31 bits");
+        if (*out > INT32_MAX)
+            return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a width beyond the limit of 31 bits");
     }
     return true;
 }
@@ -272,7 +273,8 @@ static bool percent_flags(percent *p) {
         p->at++;
         if (!percent_number(p, &precision)) return false;
         if (precision < 0) precision = 0;
-        if (precision > INT32_MAX) return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a precision beyond 31 bits");
+        if (precision > INT32_MAX)
+            return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a precision beyond the limit of 31 bits");
     }
     p->precision = (int)precision;
     while (p->at < f->n_bytes && one_of(f->bytes[p->at], "hlL")) p->at++;
@@ -313,8 +315,8 @@ bool plait_tpl_format_percent(plait_tpl_render *r, const plait_tpl_str *format, 
         if (sign && (!plait_tpl_step(r, 1) || !percent_one(&p))) return false;
     }
     bool left = args.kind == PLAIT_TPL_TUPLE ? p.next < args.u.list->n_items : p.next == 0;
-    bool container =
-        args.kind == PLAIT_TPL_DICT || args.kind == PLAIT_TPL_LIST || args.kind == PLAIT_TPL_RANGE;
+    bool container = args.kind == PLAIT_TPL_DICT || args.kind == PLAIT_TPL_UNDEFINED ||
+                     args.kind == PLAIT_TPL_LIST || args.kind == PLAIT_TPL_RANGE;
     if (left && !p.used_mapping && !container)
         return plait_tpl_type_error(r, "not all arguments converted during string formatting");
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, format->markup, out);
@@ -335,7 +337,7 @@ static bool spec_number(plait_tpl_render *r, const plait_tpl_str *s, size_t *at,
     int64_t n = 0;
     while (*at < s->n_bytes && isdigit((unsigned char)s->bytes[*at])) {
         n = n * 10 + (s->bytes[(*at)++] - '0');
-        if (n > INT32_MAX) return plait_tpl_fail(r, PLAIT_LIMIT, "a width beyond 31 bits");
+        if (n > INT32_MAX) return plait_tpl_fail(r, PLAIT_LIMIT, "a width beyond the limit of 31 bits");
     }
     *out = n;
     return true;
@@ -393,6 +395,10 @@ static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const s
     while (whole < n->n_digits && isxdigit((unsigned char)n->digits[whole]) &&
            !((n->digits[whole] | 0x20) == 'e' && !one_of(f->type ? f->type : 'd', "xX")))
         whole++;
+    if (zeros_to > 0 && !plait_tpl_step(b->r, (uint64_t)zeros_to >> 2)) {
+        b->failed = true;
+        return;
+    }
     size_t every = f->type && one_of(f->type, "boxX") ? 4 : 3;
     int64_t rest = (int64_t)(n->n_digits - whole), total = (int64_t)whole;
     while (total + (total - 1) / (int64_t)every + rest < zeros_to) total++;

@@ -44,7 +44,8 @@ static int next_char(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *o
         plait_tpl_str_next(s, &to);
     }
     it->position += to - from;
-    return plait_tpl_str_sub(r, s, from, to, out) ? 1 : -1;
+    if (!plait_tpl_str_sub(r, s, from, to, out)) return -1;
+    return plait_tpl_str_with_markup(r, out->u.string, false, out) ? 1 : -1;
 }
 
 /* Number of the item to give next, in a source of n items. */
@@ -76,7 +77,8 @@ static int next_plain(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *
         if (i == SIZE_MAX) return 0;
         *out = plait_tpl_int(v.u.range->start + (int64_t)i * v.u.range->step);
         return 1;
-    default: return 0;
+    case PLAIT_TPL_UNDEFINED: return 0;
+    default: return plait_tpl_type_error(r, "'%s' object is not iterable", plait_tpl_type_name(v)) - 1;
     }
 }
 
@@ -102,7 +104,9 @@ int plait_tpl_next(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out
 bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn stage, void *state,
                     plait_tpl_value *out) {
     plait_tpl_iter *it = plait_tpl_alloc(r, 1, sizeof *it);
-    if (!it || !plait_tpl_iterate(r, v, it)) return false;
+    if (!it) return false;
+    it->source = v;
+    if (v.kind == PLAIT_TPL_ITERATOR) it->shared = v.u.iter;
     it->stage = stage;
     it->state = state;
     *out = (plait_tpl_value){.kind = PLAIT_TPL_ITERATOR, .u.iter = it};
@@ -110,8 +114,9 @@ bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn s
 }
 
 bool plait_tpl_reversed(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
+    plait_tpl_iter probe;
     if (v.kind == PLAIT_TPL_ITERATOR && !plait_tpl_list_from(r, v, &v)) return false;
-    if (!plait_tpl_lazy(r, v, NULL, NULL, out)) return false;
+    if (!plait_tpl_iterate(r, v, &probe) || !plait_tpl_lazy(r, v, NULL, NULL, out)) return false;
     out->u.iter->reversed = true;
     return true;
 }

@@ -23,7 +23,7 @@ bool plait_tpl_iterate(plait_tpl_render *r, plait_tpl_value v, plait_tpl_iter *o
 /* 1: *out is the next item; 0: no more; -1: failed. */
 int plait_tpl_next(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out);
 
-/* A value that runs over v through `stage` once. */
+/* A value that runs over v through `stage` once. That v is not iterable shows when the first item is asked for. */
 bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn stage, void *state,
                     plait_tpl_value *out);
 /* reversed(v) for sequences and dicts. */

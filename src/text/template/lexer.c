@@ -214,7 +214,7 @@ static bool add_integer(plait_tpl_lexer *x) {
         if (x->text[i] == '_') continue;
         if (__builtin_mul_overflow(value, (int64_t)base, &value) ||
             __builtin_add_overflow(value, (int64_t)digit_value(x->text[i]), &value))
-            return fail_here(x, "an integer literal beyond 64 bits");
+            return fail_here(x, "an integer literal beyond the limit of 64 bits");
     }
     if (!add_token(x, PLAIT_TPL_T_INTEGER, plait_tpl_int(value))) return false;
     move_to(x, end);

@@ -117,7 +117,7 @@ static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, p
     if (!plait_mul_size((size_t)n, s->n_bytes, &total) || total > r->limits.memory_bytes)
         return plait_tpl_fail(r, PLAIT_LIMIT, "a string longer than the limit of %zu bytes",
                               r->limits.memory_bytes);
-    if (!plait_tpl_step(r, (uint64_t)n + (total >> 6))) return false;
+    if (!plait_tpl_step(r, ((uint64_t)n >> 4) + (total >> 6))) return false;
     for (int64_t i = 0; i < n && !b.failed; i++) plait_tpl_put_str(&b, s);
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }

@@ -20,7 +20,7 @@ void plait_tpl_builder_init(plait_tpl_builder *b, plait_tpl_render *r) {
 static bool reserve_chunk(plait_tpl_render *r, plait_tpl_chunk *c, size_t n) {
     size_t needed;
     if (!plait_add_size(c->used, n, &needed) || needed > SIZE_MAX / 4)
-        return plait_tpl_fail(r, PLAIT_LIMIT, "a string of more than %zu bytes", (size_t)SIZE_MAX / 4);
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a string beyond the limit of %zu bytes", (size_t)SIZE_MAX / 4);
     if (needed <= c->capacity) return true;
     size_t capacity = c->capacity < 24 ? 48 : c->capacity * 2;
     if (capacity < needed) capacity = needed;

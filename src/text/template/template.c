@@ -186,8 +186,8 @@ static plait_status render(const plait_template *t, const plait_template_input *
     r.now = input->now;
     r.random_state = input->seed;
     r.raised = out;
-    if (load_variables(&r, variables, input->trusted) && plait_tpl_execute(&r, t->body))
-        r.status = give_output(&text.chunk, out);
+    bool done = load_variables(&r, variables, input->trusted) && plait_tpl_execute(&r, t->body);
+    if (done && r.status == PLAIT_OK) r.status = give_output(&text.chunk, out);
     plait_arena_deinit(&r.arena);
     return r.status;
 }

@@ -33,6 +33,7 @@ bool plait_tpl_undefined_error(plait_tpl_render *r, plait_tpl_value v) {
 
 bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
     uint64_t before = r->steps;
+    if (r->status != PLAIT_OK) return false;
     if (n > r->limits.steps - before)
         return plait_tpl_fail(r, PLAIT_LIMIT, "more than the limit of %" PRIu64 " steps", r->limits.steps);
     r->steps = before + n;
@@ -93,7 +94,9 @@ plait_tpl_value plait_tpl_undefined_name(plait_tpl_render *r, const char *format
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return plait_tpl_undefined(r->status == PLAIT_OK ? plait_arena_string(&r->arena, text) : NULL);
+    char *hint = plait_tpl_alloc(r, 1, strlen(text) + 1);
+    if (hint) memcpy(hint, text, strlen(text) + 1);
+    return plait_tpl_undefined(hint);
 }
 
 const char *plait_tpl_type_name(plait_tpl_value v) {
@@ -170,7 +173,7 @@ bool plait_tpl_as_str(plait_tpl_render *r, plait_tpl_value v, const char *what, 
 }
 
 bool plait_tpl_int_overflow(plait_tpl_render *r) {
-    return plait_tpl_fail(r, PLAIT_LIMIT, "an integer beyond 64 bits");
+    return plait_tpl_fail(r, PLAIT_LIMIT, "an integer beyond the limit of 64 bits");
 }
 
 /* --- equality and order --- */
@@ -569,7 +572,7 @@ static void index_all(plait_tpl_dict *d) {
 static bool grow_dict(plait_tpl_render *r, plait_tpl_dict *d) {
     size_t capacity = d->capacity ? d->capacity * 2 : 4;
     if (capacity > UINT32_MAX / 4)
-        return plait_tpl_fail(r, PLAIT_LIMIT, "a dict of more than %u keys", UINT32_MAX / 8);
+        return plait_tpl_fail(r, PLAIT_LIMIT, "a dict beyond the limit of %u keys", UINT32_MAX / 8);
     plait_tpl_entry *entries = plait_tpl_alloc(r, capacity, sizeof *entries);
     if (!entries) return false;
     if (capacity > SMALL_DICT) {

@@ -186,7 +186,8 @@ bool plait_tpl_fail(plait_tpl_render *r, plait_status status, const char *format
 /* An operation on an undefined value. */
 bool plait_tpl_undefined_error(plait_tpl_render *r, plait_tpl_value v);
 
-/* Charges n steps; false with LIMIT when they are used up or the time is over. */
+/* Charges n steps; false with LIMIT when they are used up or the time is over, and false after any failure: what noticed
+ * it late stops here. */
 bool plait_tpl_step(plait_tpl_render *r, uint64_t n);
 /* Enters and leaves one level of nesting (evaluation, printing, comparing). */
 bool plait_tpl_enter(plait_tpl_render *r);
