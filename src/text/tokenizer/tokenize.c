@@ -185,6 +185,7 @@ static plait_status run(plait_tokenizer_scratch *s, const char *text, uint32_t n
     add_edge(s, edges && t->add_eos, PLAIT_ROLE_EOS);
     PLAIT_TRY(plait_grow(&out->ids, &out->capacity, out->n + s->out.n, sizeof *out->ids, SIZE_MAX / 16,
                          "token ids"));
+    if (s->out.n == 0) return PLAIT_OK;
     memcpy(out->ids + out->n, s->out.ids, s->out.n * sizeof *out->ids);
     out->n += s->out.n;
     return PLAIT_OK;
