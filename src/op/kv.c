@@ -5,9 +5,11 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "op/attrs.h"
+#include "op/cache_row.h"
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/rotary.h"
+#include "op/runtime.h"
 #include "op/shape.h"
 
 #include <math.h>
@@ -26,6 +28,14 @@ static double cache_bytes(const plait_op_use *use, double rows, double all_rows,
     for (int i = 1; i < use->n_inputs; i++)
         if (plait_op_has(use, i)) bytes += plait_operand_moved_bytes(&use->inputs[i]);
     return bytes;
+}
+
+/* The first n elements of a row of a cache, whole blocks, as caches are encoded. */
+static void write_row(const plait_operand *cache, int64_t p, int64_t h, int64_t c, int64_t n,
+                      const float *x) {
+    int64_t block = plait_dtype_block_elems(cache->dtype);
+    for (int64_t i = 0; i < n / block; i++)
+        plait_cache_encode(cache->dtype, x + i * block, plait_ref_at(cache, i, p, h, c), block);
 }
 
 static double no_flop(const plait_op_use *use) {
@@ -85,7 +95,7 @@ static void kv_write_reference(const plait_op_use *use, void *scratch) {
         if (page < 0 || page >= cache->dims[3] || offset < 0 || offset >= cache->dims[1]) continue;
         for (int64_t h = 0; h < cache->dims[2]; h++) {
             plait_ref_read_row(rows, h, n, 0, rows->dims[0], scratch);
-            plait_ref_write_row(cache, offset, h, page, cache->dims[0], scratch);
+            write_row(cache, offset, h, page, cache->dims[0], scratch);
         }
     }
 }
@@ -123,6 +133,10 @@ static void kv_write_example_data(int which, plait_op_use *use) {
     if (use->inputs[2].dims[0] > 3) plait_ref_set_id(&use->inputs[2], 2, 0, -1);
 }
 
+static plait_status kv_write_check_runtime(const plait_op_use *use) {
+    return plait_check_ids(use, 2, INT32_MIN, whole_page_len(use) * whole_pages(use));
+}
+
 const plait_op plait_op_kv_write = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_kv_write,
@@ -143,6 +157,7 @@ const plait_op plait_op_kv_write = {
     .example = kv_write_example,
     .example_data = kv_write_example_data,
     .bytes = kv_write_bytes,
+    .check_runtime = kv_write_check_runtime,
 };
 
 /* ---- page_copy ---- */
@@ -213,6 +228,19 @@ static void page_copy_example_data(int which, plait_op_use *use) {
     }
 }
 
+/* An entry with a negative page is skipped, whatever the other one is. */
+static plait_status page_copy_check_runtime(const plait_op_use *use) {
+    const plait_operand *list = &use->inputs[1];
+    int64_t n_pages = use->inputs[0].dims[3];
+    if (plait_ids_within(list, INT32_MIN, n_pages)) return PLAIT_OK;
+    for (int64_t m = 0; m < list->dims[1]; m++) {
+        int64_t from = plait_ref_get_id(list, 0, m), to = plait_ref_get_id(list, 1, m);
+        if (from < 0 || to < 0 || (from < n_pages && to < n_pages)) continue;
+        return plait_bad_id(use, 1, from >= n_pages ? 0 : 1, m, INT32_MIN, n_pages);
+    }
+    return PLAIT_OK;
+}
+
 const plait_op plait_op_page_copy = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_page_copy,
@@ -230,6 +258,7 @@ const plait_op plait_op_page_copy = {
     .example = page_copy_example,
     .example_data = page_copy_example_data,
     .bytes = page_list_bytes,
+    .check_runtime = page_copy_check_runtime,
 };
 
 /* ---- kv_shift ---- */
@@ -291,7 +320,7 @@ static void kv_shift_reference(const plait_op_use *use, void *scratch) {
             for (int64_t p = 0; p < cache->dims[1]; p++) {
                 plait_ref_read_row(cache, p, h, page, touched, scratch);
                 shift_row(use, &rotary, (double)delta, scratch);
-                plait_ref_write_row(cache, p, h, page, touched, scratch);
+                write_row(cache, p, h, page, touched, scratch);
             }
     }
 }
@@ -331,6 +360,19 @@ static void kv_shift_example_data(int which, plait_op_use *use) {
         plait_ref_set(&use->inputs[2], i, 0, 0, 0, 1.0 + (double)plait_example_random(&seed, 64) / 8.0);
 }
 
+/* Pages only: every shift is legal. */
+static plait_status kv_shift_check_runtime(const plait_op_use *use) {
+    const plait_operand *list = &use->inputs[1];
+    plait_operand pages = *list;
+    int64_t total =
+        plait_attr_total(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, use->inputs[0].dims[3]);
+    pages.dims[0] = 1;
+    if (plait_ids_within(&pages, INT32_MIN, total)) return PLAIT_OK;
+    for (int64_t m = 0; m < list->dims[1]; m++)
+        if (plait_ref_get_id(list, 0, m) >= total) return plait_bad_id(use, 1, 0, m, INT32_MIN, total);
+    return PLAIT_OK;
+}
+
 const plait_op plait_op_kv_shift = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_kv_shift,
@@ -352,4 +394,5 @@ const plait_op plait_op_kv_shift = {
     .example = kv_shift_example,
     .example_data = kv_shift_example_data,
     .bytes = page_list_bytes,
+    .check_runtime = kv_shift_check_runtime,
 };

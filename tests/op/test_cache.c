@@ -3,6 +3,7 @@
 #include "uses.h"
 
 #include "op/attrs.h"
+#include "op/cache_row.h"
 
 static int32_t id_at(const plait_op_use *use, int input, int64_t i, int64_t j) {
     return plait_ref_get_id(&use->inputs[input], i, j);
@@ -159,10 +160,34 @@ static void check_written(const plait_op_use *use, const plait_operand *before, 
         memcpy(expected, plait_ref_at(before, i, p, h, c), bytes);
         for (int64_t j = 0; n >= 0 && j < block; j++)
             row[j] = (float)test_at(&use->inputs[1], i * block + j, h, n, 0);
-        if (n >= 0) plait_quant_of(cache->dtype)->encode(row, NULL, expected, block);
+        if (n >= 0) plait_cache_encode(cache->dtype, row, expected, block);
         assert_memory_equal(plait_ref_at(cache, i, p, h, c), expected, bytes);
         *n_written += n >= 0 && i == 0;
     }
+}
+
+/* The plain recipe: no value is farther from what it becomes than half a step (and what f16 takes from the scale);
+ * zeros, and values beyond what f16 scales reach, do no harm. */
+static void cache_rows_are_near(void **state) {
+    (void)state;
+    static const float sizes[] = {1, 1e-3f, 1e4f, 0, 1e-12f, 1e7f};
+    static const plait_dtype dtypes[] = {PLAIT_Q8_0, PLAIT_Q4_0};
+    uint64_t seed = 5;
+    for (size_t which = 0; which < 2; which++)
+        for (size_t s = 0; s < PLAIT_COUNT_OF(sizes); s++) {
+            float x[64], back[64], largest[2] = {0, 0};
+            unsigned char blocks[80];
+            for (int i = 0; i < 64; i++) x[i] = test_random(&seed) * sizes[s];
+            for (int i = 0; i < 64; i++) largest[i / 32] = fmaxf(largest[i / 32], fabsf(x[i]));
+            plait_cache_encode(dtypes[which], x, blocks, 64);
+            plait_quant_of(dtypes[which])->decode(blocks, back, 64);
+            double step = which == 0 ? 1.0 / 127 : 1.0 / 8;
+            for (int i = 0; i < 64; i++) {
+                /* Q4_0 reaches one step less far on one side; scales below 2^-25 are lost. */
+                double bound = (double)largest[i / 32] * (step * (which == 0 ? 0.51 : 1.01) + 1e-3) + 4e-6;
+                assert_true(sizes[s] > 1e6f ? isfinite(back[i]) : fabs((double)(back[i] - x[i])) <= bound);
+            }
+        }
 }
 
 static void kv_write_writes_its_rows(void **state) {
@@ -359,10 +384,11 @@ static void kv_shift_leaves_other_blocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_equals_the_naive_one), cmocka_unit_test(bad_control_numbers),
-        cmocka_unit_test(a_huge_window_is_none),          cmocka_unit_test(kv_write_writes_its_rows),
-        cmocka_unit_test(written_rows_read_back),         cmocka_unit_test(slots_outside_write_nothing),
-        cmocka_unit_test(page_copy_copies_in_order),      cmocka_unit_test(bad_pages_are_skipped),
-        cmocka_unit_test(kv_shift_moves_positions),       cmocka_unit_test(kv_shift_leaves_other_blocks),
+        cmocka_unit_test(a_huge_window_is_none),          cmocka_unit_test(cache_rows_are_near),
+        cmocka_unit_test(kv_write_writes_its_rows),       cmocka_unit_test(written_rows_read_back),
+        cmocka_unit_test(slots_outside_write_nothing),    cmocka_unit_test(page_copy_copies_in_order),
+        cmocka_unit_test(bad_pages_are_skipped),          cmocka_unit_test(kv_shift_moves_positions),
+        cmocka_unit_test(kv_shift_leaves_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

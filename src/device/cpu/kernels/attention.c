@@ -1,4 +1,511 @@
-/* Kernels of attention. No row yet: the reference kernels run. */
-#include "device/cpu/kernels.h"
+/* The kernel of attention. Order of one row (a query head of one token), which no batch, cut or thread changes:
+ *
+ *   chunks   of whole pages, at least CHUNK_KEYS keys, from position 0 of the sequence on. Each has a softmax state of
+ *            its own; states are merged in order of position.
+ *   blocks   of PLAIT_CPU_KEYS places inside a chunk. The keys of a block that a row sees, one stretch after the other
+ *            where pages are missing between them, give logits, then the new maximum, then weights, which are summed by
+ *            place mod 16; older sums are multiplied once; then values are added in order of position.
+ *
+ * A block in which a row sees no key leaves the row's state alone, and keys that it does not see change nothing, so it
+ * does not matter with which other rows a row walks through the cache. Rows that share keys and values (the query heads of a KV head, neighbouring tokens of a
+ * sequence) walk together, up to ROWS of them.
+ *
+ * Few tokens: a unit is (token, KV head, lane), a lane takes every LANES-th chunk and leaves its states in scratch;
+ * phase 1 merges. Many tokens: a unit is some tokens of a KV head and merges as it goes. The bytes are the same.
+ *
+ * Keys and values of F32, F16 and BF16 are read where they lie when dim 0 is whole sixteens, except that many rows
+ * have 16-bit ones decoded first; other types are decoded block by block, and dims filled up to sixteens with zeros.
+ * Keys that no row of a unit sees are never read. */
+#include "device/cpu/kernels/family.h"
 
-const plait_cpu_kernel plait_cpu_attention_kernels[] = {{.name = NULL}};
+#include <math.h>
+
+enum {
+    CHUNK_KEYS = 256,
+    ROWS = 32,       /* rows that walk together */
+    LANES = 16,      /* units of a token and KV head, few tokens */
+    FEW = 4,         /* tokens */
+    DIRECT_ROWS = 4, /* up to so many rows read 16-bit keys where they lie */
+    KEYS = PLAIT_CPU_KEYS
+};
+
+/* What a call's parts have in common. Lengths are in elements. */
+typedef struct shape {
+    const plait_op_use *use;
+    const plait_operand *q, *k, *v, *y, *pages;
+    int64_t n, heads, kv_heads, group; /* group: query heads of a KV head */
+    int64_t page_len, n_keys, chunk, chunks;
+    int64_t d, e; /* filled up to sixteens */
+    bool few;
+} shape;
+
+static int64_t sixteens(int64_t n) {
+    return (n + 15) / 16 * 16;
+}
+
+static shape shape_of(const plait_op_use *use) {
+    shape s = {.use = use,
+               .q = &use->inputs[PLAIT_ATTENTION_Q],
+               .k = &use->inputs[PLAIT_ATTENTION_K],
+               .v = &use->inputs[PLAIT_ATTENTION_V],
+               .y = &use->outputs[0],
+               .pages = &use->inputs[PLAIT_ATTENTION_PAGES]};
+    s.n = s.q->dims[2];
+    s.heads = s.q->dims[1];
+    s.kv_heads = s.k->dims[2];
+    s.group = s.kv_heads > 0 ? s.heads / s.kv_heads : 0;
+    s.page_len = s.k->dims[1];
+    s.n_keys = s.pages->dims[0] * s.page_len;
+    s.chunk = s.page_len > 0 ? (CHUNK_KEYS + s.page_len - 1) / s.page_len * s.page_len : CHUNK_KEYS;
+    s.chunks = (s.n_keys + s.chunk - 1) / s.chunk;
+    s.d = sixteens(s.q->dims[0]);
+    s.e = sixteens(s.v->dims[0]);
+    s.few = s.n <= FEW;
+    return s;
+}
+
+/* ---- scratch ---- */
+
+/* One thread's: rows of q and scores, sums of the chunk and of all, a block of keys and of values. */
+typedef struct area {
+    float *q, *scores, *part_o, *o, *keys, *values;
+} area;
+
+static int64_t area_floats(const shape *s) {
+    return ROWS * (s->d + KEYS + 2 * s->e) + KEYS * (s->d + s->e) + 16;
+}
+
+static area area_of(const shape *s, void *scratch, int thread) {
+    area a;
+    a.q = (float *)scratch + area_floats(s) * thread;
+    a.scores = a.q + ROWS * s->d;
+    a.part_o = a.scores + ROWS * KEYS;
+    a.o = a.part_o + ROWS * s->e;
+    a.keys = a.o + ROWS * s->e;
+    a.values = a.keys + KEYS * s->d;
+    return a;
+}
+
+/* Few tokens: the state of (token, head, chunk), in front of it its sums. */
+static int64_t partial_floats(const shape *s) {
+    return s->e + 16;
+}
+static float *partial_at(const shape *s, const plait_cpu_call *call, int64_t token, int64_t head,
+                         int64_t chunk) {
+    float *first = (float *)call->scratch + area_floats(s) * call->n_threads;
+    return first + ((token * s->heads + head) * s->chunks + chunk) * partial_floats(s);
+}
+
+static size_t attention_scratch(const plait_op_use *use, int n_threads) {
+    shape s = shape_of(use);
+    int64_t partials = plait_min_i64(s.n, FEW) * s.heads * s.chunks;
+    return (size_t)(area_floats(&s) * n_threads + partials * partial_floats(&s)) * sizeof(float);
+}
+
+/* ---- which keys ---- */
+
+/* Keys that a token may see, before pages are looked up: as the op's reference says it (op/attention.c). */
+typedef struct range {
+    int64_t sequence, first, end;
+} range;
+
+static range range_of(const shape *s, int64_t token) {
+    const plait_op_use *use = s->use;
+    const range none = {-1, 0, 0};
+    int64_t sequence = plait_ref_get_id(&use->inputs[PLAIT_ATTENTION_SEQUENCES], token, 0);
+    int64_t position = plait_ref_get_id(&use->inputs[PLAIT_ATTENTION_POSITIONS], token, 0);
+    int64_t window = use->attrs[PLAIT_ATTENTION_WINDOW].i;
+    bool causal = use->attrs[PLAIT_ATTENTION_CAUSAL].i != 0;
+    if (sequence < 0) return none;
+    range r = {sequence, 0, s->n_keys};
+    bool bad = sequence >= s->pages->dims[1] || position < 0 || (causal && position >= s->n_keys);
+    if (!bad && plait_op_has(use, PLAIT_ATTENTION_LENGTHS)) {
+        r.end = plait_ref_get_id(&use->inputs[PLAIT_ATTENTION_LENGTHS], sequence, 0);
+        bad = r.end < 0 || r.end > s->n_keys;
+    }
+    if (bad) {
+        plait_ref_bad_id(use);
+        return none;
+    }
+    if (causal) r.end = plait_min_i64(r.end, position + 1);
+    if (window > 0 && position >= window) r.first = position - window + 1;
+    if (window > 0 && r.end - position > window) r.end = position + window;
+    if (r.first >= r.end) return none;
+    return r;
+}
+
+/* ---- a walk: rows of one sequence and one KV head through its keys ---- */
+
+typedef struct walk {
+    const shape *s;
+    const plait_cpu_simd *simd;
+    area a;
+    int64_t sequence, kv_head;
+    int n_rows;
+    int64_t first[ROWS], end[ROWS]; /* what each row sees */
+    plait_cpu_softmax part[ROWS], state[ROWS];
+    float scale, cap;
+    int64_t page_at, page; /* the last page looked up: its place in the list, its number or -1 */
+} walk;
+
+/* The page of the key at position t; -1 when it is missing. */
+static int64_t page_of(walk *w, int64_t t) {
+    int64_t at = t / w->s->page_len;
+    if (at == w->page_at) return w->page;
+    w->page_at = at;
+    w->page = plait_ref_get_id(w->s->pages, at, w->sequence);
+    if (w->page >= w->s->k->dims[3]) {
+        plait_ref_bad_id(w->s->use);
+        w->page = -1;
+    }
+    return w->page;
+}
+
+/* Keys of a stretch of a block: those [begin, end) after position t, whose pages all exist. */
+typedef struct stretch {
+    int64_t t;
+    int begin, end;
+} stretch;
+
+/* How the walk gets at one of k and v. */
+typedef struct source {
+    const plait_operand *cache;
+    float *decoded;
+    int64_t filled; /* elements of a row of `decoded` */
+    plait_cpu_key_form form;
+    bool direct;
+} source;
+
+static source source_of(const walk *w, const plait_operand *cache, float *decoded, int64_t filled) {
+    source from = {cache, decoded, filled, PLAIT_CPU_KEYS_F32, false};
+    bool whole = cache->dims[0] == filled, half = cache->dtype == PLAIT_F16 || cache->dtype == PLAIT_BF16;
+    from.direct = whole && (cache->dtype == PLAIT_F32 || (half && w->n_rows <= DIRECT_ROWS));
+    if (from.direct && half) from.form = cache->dtype == PLAIT_F16 ? PLAIT_CPU_KEYS_F16 : PLAIT_CPU_KEYS_BF16;
+    return from;
+}
+
+static void decode_key(const walk *w, const source *from, const void *row, float *out) {
+    const plait_operand *cache = from->cache;
+    int64_t n = cache->dims[0];
+    if (!w->simd->decode(cache->dtype, row, out, n)) plait_quant_of(cache->dtype)->decode(row, out, n);
+    for (int64_t i = n; i < from->filled; i++) out[i] = 0.0f;
+}
+
+/* rows[j] for the keys of a stretch. */
+static void find_rows(walk *w, const source *from, stretch all, const void **rows) {
+    for (int j = all.begin; j < all.end; j++) {
+        int64_t t = all.t + j;
+        const void *row = plait_ref_at(from->cache, 0, t % w->s->page_len, w->kv_head, page_of(w, t));
+        rows[j] = row;
+        if (from->direct) continue;
+        float *out = from->decoded + j * from->filled;
+        decode_key(w, from, row, out);
+        rows[j] = out;
+    }
+}
+
+/* The part of a stretch that rows [row, row + count) see, between the first and the last; empty: begin >= end. */
+static stretch seen_by(const walk *w, int row, int count, stretch all) {
+    stretch seen = {all.t, all.end, all.begin};
+    for (int r = row; r < row + count; r++) {
+        int begin = (int)plait_max_i64(w->first[r] - all.t, all.begin);
+        int end = (int)plait_min_i64(w->end[r] - all.t, all.end);
+        if (begin >= end) continue;
+        seen.begin = begin < seen.begin ? begin : seen.begin;
+        seen.end = end > seen.end ? end : seen.end;
+    }
+    return seen;
+}
+
+/* Adds values to up to four rows: what all see together, before and after that each alone. */
+static void add_values(const walk *w, const source *v, const void **rows, int row, int count,
+                       const stretch *seen) {
+    int low = 0, high = KEYS;
+    float *o = w->a.part_o + row * w->s->e;
+    const float *p = w->a.scores + row * KEYS;
+    for (int r = 0; r < count; r++) {
+        low = seen[r].begin > low ? seen[r].begin : low;
+        high = seen[r].end < high ? seen[r].end : high;
+    }
+    if (high <= low) low = high = KEYS; /* nothing in common */
+    for (int r = 0; r < count; r++) {
+        int stop = low < seen[r].end ? low : seen[r].end;
+        if (seen[r].begin < stop)
+            w->simd->sums(p + r * KEYS, 1, v->form, rows, w->s->e, seen[r].begin, stop, o + r * w->s->e,
+                          w->s->e);
+    }
+    if (low < high) w->simd->sums(p, count, v->form, rows, w->s->e, low, high, o, w->s->e);
+    for (int r = 0; r < count; r++)
+        if (high < seen[r].end)
+            w->simd->sums(p + r * KEYS, 1, v->form, rows, w->s->e, high, seen[r].end, o + r * w->s->e,
+                          w->s->e);
+}
+
+/* Up to four rows of a stretch. */
+static void stretch_rows(walk *w, const source *k, const source *v, const void **keys, const void **values,
+                         stretch all, int row, int count) {
+    stretch seen[4], any = seen_by(w, row, count, all);
+    if (any.begin >= any.end) return;
+    w->simd->dots(w->a.q + row * w->s->d, count, k->form, keys, w->s->d, any.begin, any.end,
+                  w->a.scores + row * KEYS);
+    for (int r = 0; r < count; r++) {
+        float *o = w->a.part_o + (row + r) * w->s->e;
+        seen[r] = seen_by(w, row + r, 1, all);
+        if (seen[r].begin >= seen[r].end) {
+            seen[r].begin = seen[r].end = 0;
+            continue;
+        }
+        float older = w->simd->weights(w->a.scores + (row + r) * KEYS, seen[r].begin, seen[r].end, w->scale,
+                                       w->cap, &w->part[row + r]);
+        if (older != 1.0f) w->simd->unary(PLAIT_CPU_SCALE, older, o, w->s->e, o);
+    }
+    add_values(w, v, values, row, count, seen);
+}
+
+static void walk_stretch(walk *w, stretch all) {
+    source k = source_of(w, w->s->k, w->a.keys, w->s->d), v = source_of(w, w->s->v, w->a.values, w->s->e);
+    const void *keys[KEYS], *values[KEYS];
+    find_rows(w, &k, all, keys);
+    find_rows(w, &v, all, values);
+    for (int r = 0; r < w->n_rows; r += 4)
+        stretch_rows(w, &k, &v, keys, values, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);
+}
+
+/* The block of n keys at position t: what some row sees of it, in stretches between missing pages. */
+static void walk_block(walk *w, int64_t t, int n) {
+    int64_t page_len = w->s->page_len;
+    stretch any = seen_by(w, 0, w->n_rows, (stretch){t, 0, n});
+    for (int begin = any.begin; begin < any.end;) {
+        int end = begin;
+        while (end < any.end && page_of(w, t + end) >= 0)
+            end += (int)plait_min_i64(page_len - (t + end) % page_len, any.end - end);
+        if (begin < end)
+            walk_stretch(w, (stretch){t, begin, end});
+        else
+            end += (int)plait_min_i64(page_len - (t + end) % page_len, any.end - end);
+        begin = end;
+    }
+}
+
+/* One chunk; its states start anew. */
+static void walk_chunk(walk *w, int64_t chunk) {
+    int64_t start = chunk * w->s->chunk, stop = plait_min_i64(start + w->s->chunk, w->s->n_keys);
+    for (int r = 0; r < w->n_rows; r++) w->part[r] = (plait_cpu_softmax){-INFINITY, 0.0f};
+    memset(w->a.part_o, 0, (size_t)(w->n_rows * w->s->e) * sizeof(float));
+    for (int64_t t = start; t < stop; t += KEYS) walk_block(w, t, (int)plait_min_i64(KEYS, stop - t));
+}
+
+/* ---- rows ---- */
+
+static void walk_init(walk *w, const shape *s, const plait_cpu_call *call, int thread) {
+    const plait_attr *attrs = s->use->attrs;
+    double scale = attrs[PLAIT_ATTENTION_SCALE].f;
+    w->s = s;
+    w->simd = plait_cpu_simd_for(call->features);
+    w->a = area_of(s, call->scratch, thread);
+    w->scale = (float)(scale != 0 ? scale : 1.0 / sqrt((double)s->q->dims[0]));
+    w->cap = (float)attrs[PLAIT_ATTENTION_SOFTCAP].f;
+    w->page_at = -1;
+}
+
+/* Row number `row` becomes head `head` of a token. */
+static void put_row(walk *w, int row, int64_t token, int64_t head, const range *r) {
+    float *q = w->a.q + row * w->s->d;
+    int64_t n = w->s->q->dims[0];
+    memcpy(q, plait_ref_at(w->s->q, 0, head, token, 0), (size_t)n * sizeof *q);
+    for (int64_t i = n; i < w->s->d; i++) q[i] = 0.0f;
+    w->first[row] = r->first;
+    w->end[row] = r->end;
+    w->state[row] = (plait_cpu_softmax){-INFINITY, 0.0f};
+}
+
+/* The positions that any row sees. */
+static void seen_by_any(const walk *w, int64_t *out_first, int64_t *out_end) {
+    *out_first = w->first[0];
+    *out_end = w->end[0];
+    for (int r = 1; r < w->n_rows; r++) {
+        *out_first = plait_min_i64(*out_first, w->first[r]);
+        *out_end = plait_max_i64(*out_end, w->end[r]);
+    }
+}
+
+static void write_row(const walk *w, const plait_cpu_softmax *state, const float *o, int64_t token,
+                      int64_t head) {
+    const plait_operand *sinks = &w->s->use->inputs[PLAIT_ATTENTION_SINKS];
+    const float *sink =
+        plait_op_has(w->s->use, PLAIT_ATTENTION_SINKS) ? (const float *)sinks->data + head : NULL;
+    w->simd->finish(state, sink, o, w->s->y->dims[0],
+                    (float *)(void *)plait_ref_at(w->s->y, 0, head, token, 0));
+}
+
+static void zero_heads(const shape *s, int64_t token, int64_t head, int64_t count) {
+    for (int64_t h = head; h < head + count; h++)
+        memset(plait_ref_at(s->y, 0, h, token, 0), 0, (size_t)s->y->dims[0] * sizeof(float));
+}
+
+/* ---- many tokens ---- */
+
+/* Tokens of a unit: as many as fill the rows of a walk, fewer when there are few, for the sake of threads. */
+static int64_t unit_tokens(const shape *s) {
+    int64_t fill = plait_max_i64(ROWS / plait_max_i64(s->group, 1), 1);
+    return plait_max_i64(plait_min_i64(fill, s->n / 16), 1);
+}
+
+/* All chunks of a full walk, then its results. Row r is head first_head + (r0 + r) % group of token (r0 + r) / group
+ * after `token`. */
+static void walk_rows(walk *w, int64_t token, int64_t r0) {
+    const shape *s = w->s;
+    int64_t first, end;
+    seen_by_any(w, &first, &end);
+    memset(w->a.o, 0, (size_t)(w->n_rows * s->e) * sizeof(float));
+    for (int64_t c = first / s->chunk; c * s->chunk < end; c++) {
+        walk_chunk(w, c);
+        for (int r = 0; r < w->n_rows; r++)
+            w->simd->merge(&w->state[r], w->a.o + r * s->e, &w->part[r], w->a.part_o + r * s->e, s->e);
+    }
+    for (int r = 0; r < w->n_rows; r++)
+        write_row(w, &w->state[r], w->a.o + r * s->e, token + (r0 + r) / s->group,
+                  w->kv_head * s->group + (r0 + r) % s->group);
+}
+
+/* Tokens [begin, end) of one sequence, ranges given for each. */
+static void walk_tokens(walk *w, int64_t begin, int64_t end, const range *ranges) {
+    int64_t group = w->s->group, rows = (end - begin) * group;
+    w->sequence = ranges[0].sequence;
+    w->page_at = -1;
+    for (int64_t r0 = 0; r0 < rows; r0 += ROWS) {
+        w->n_rows = (int)plait_min_i64(ROWS, rows - r0);
+        for (int r = 0; r < w->n_rows; r++) {
+            int64_t at = (r0 + r) / group;
+            put_row(w, r, begin + at, w->kv_head * group + (r0 + r) % group, &ranges[at]);
+        }
+        walk_rows(w, begin, r0);
+    }
+}
+
+static void many_unit(const shape *s, walk *w, int64_t unit) {
+    int64_t size = unit_tokens(s), tiles = (s->n + size - 1) / size;
+    int64_t token = unit % tiles * size, end = plait_min_i64(token + size, s->n);
+    w->kv_head = unit / tiles;
+    while (token < end) {
+        range ranges[ROWS];
+        int64_t n = 0;
+        while (token + n < end) {
+            ranges[n] = range_of(s, token + n);
+            if (ranges[n].sequence != ranges[0].sequence) break;
+            n++;
+        }
+        if (ranges[0].sequence < 0)
+            for (int64_t i = 0; i < n; i++) zero_heads(s, token + i, w->kv_head * s->group, s->group);
+        else
+            walk_tokens(w, token, token + n, ranges);
+        token += n;
+    }
+}
+
+/* ---- few tokens ---- */
+
+/* Neighbouring lanes, which are one thread's, take chunks far apart. */
+static int64_t lane_start(int64_t lane) {
+    return (lane & 1) << 3 | (lane & 2) << 1 | (lane & 4) >> 1 | (lane & 8) >> 3;
+}
+
+static void few_chunk(walk *w, const plait_cpu_call *call, int64_t token, int64_t head, int64_t chunk) {
+    const shape *s = w->s;
+    walk_chunk(w, chunk);
+    for (int row = 0; row < w->n_rows; row++) {
+        float *out = partial_at(s, call, token, head + row, chunk);
+        memcpy(out, w->a.part_o + row * s->e, (size_t)s->e * sizeof *out);
+        memcpy(out + s->e, &w->part[row], sizeof w->part[row]);
+    }
+}
+
+static void few_unit(const shape *s, walk *w, const plait_cpu_call *call, int64_t unit) {
+    int64_t lane = unit % LANES, token = unit / LANES / s->kv_heads, last;
+    range r = range_of(s, token);
+    w->kv_head = unit / LANES % s->kv_heads;
+    if (r.sequence < 0) return;
+    w->sequence = r.sequence;
+    w->page_at = -1;
+    last = (r.end - 1) / s->chunk;
+    int64_t first = r.first / s->chunk;
+    /* the lane's chunks are those congruent to its start */
+    first += (lane_start(lane) - first % LANES + LANES) % LANES;
+    for (int64_t head = 0; head < s->group && first <= last; head += ROWS) {
+        w->n_rows = (int)plait_min_i64(ROWS, s->group - head);
+        for (int row = 0; row < w->n_rows; row++)
+            put_row(w, row, token, w->kv_head * s->group + head + row, &r);
+        for (int64_t c = first; c <= last; c += LANES)
+            few_chunk(w, call, token, w->kv_head * s->group + head, c);
+    }
+}
+
+static void few_merge(const shape *s, walk *w, const plait_cpu_call *call, int64_t unit) {
+    int64_t token = unit / s->heads, head = unit % s->heads;
+    range r = range_of(s, token);
+    if (r.sequence < 0) {
+        zero_heads(s, token, head, 1);
+        return;
+    }
+    plait_cpu_softmax state = {-INFINITY, 0.0f}, part;
+    memset(w->a.o, 0, (size_t)s->e * sizeof(float));
+    for (int64_t c = r.first / s->chunk; c * s->chunk < r.end; c++) {
+        const float *o = partial_at(s, call, token, head, c);
+        memcpy(&part, o + s->e, sizeof part);
+        w->simd->merge(&state, w->a.o, &part, o, s->e);
+    }
+    write_row(w, &state, w->a.o, token, head);
+}
+
+/* ---- the row of the table ---- */
+
+static bool whole(const plait_op_use *use, int start, int total, int64_t n) {
+    return use->attrs[start].i == 0 && (use->attrs[total].i == 0 || use->attrs[total].i == n);
+}
+
+static bool attention_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
+                              size_t reason_bytes) {
+    const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K], *v = &use->inputs[PLAIT_ATTENTION_V];
+    const plait_operand *sinks = &use->inputs[PLAIT_ATTENTION_SINKS];
+    (void)encodings;
+    if (!whole(use, PLAIT_ATTENTION_START_P, PLAIT_ATTENTION_TOTAL_P, k->dims[1]) ||
+        !whole(use, PLAIT_ATTENTION_START_C, PLAIT_ATTENTION_TOTAL_C, k->dims[3]))
+        return plait_cpu_refuse(reason, reason_bytes, "k and v are slices of pages");
+    if (!plait_cpu_row_contiguous(k) || !plait_cpu_row_contiguous(v))
+        return plait_cpu_refuse(reason, reason_bytes, "rows of k or v are not contiguous");
+    if (plait_op_has(use, PLAIT_ATTENTION_SINKS) && !plait_cpu_row_contiguous(sinks))
+        return plait_cpu_refuse(reason, reason_bytes, "sinks are not contiguous");
+    return plait_cpu_rows_accepted(use, reason, reason_bytes);
+}
+
+static int64_t attention_units(const plait_cpu_call *call, int phase) {
+    shape s = shape_of(&call->use);
+    if (s.n == 0 || s.heads == 0 || s.kv_heads == 0) return 0;
+    if (!s.few) return phase == 0 ? (s.n + unit_tokens(&s) - 1) / unit_tokens(&s) * s.kv_heads : 0;
+    return phase == 0 ? LANES * s.kv_heads * s.n : s.heads * s.n;
+}
+
+static void attention_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
+    shape s = shape_of(&call->use);
+    walk w;
+    walk_init(&w, &s, call, thread);
+    for (int64_t unit = begin; unit < end; unit++) {
+        if (phase == 1)
+            few_merge(&s, &w, call, unit);
+        else if (s.few)
+            few_unit(&s, &w, call, unit);
+        else
+            many_unit(&s, &w, unit);
+    }
+}
+
+const plait_cpu_kernel plait_cpu_attention_kernels[] = {
+    {.op = PLAIT_OP_attention,
+     .name = "attention",
+     .n_phases = 2,
+     .accepts = attention_accepts,
+     .scratch_bytes = attention_scratch,
+     .units = attention_units,
+     .run = attention_run},
+    {.name = NULL},
+};

@@ -1,0 +1,64 @@
+/* What lanes.h needs, in the compiler's vector extension. */
+#ifndef PLAIT_DEVICE_CPU_KERNELS_LANES_PORTABLE_H
+#define PLAIT_DEVICE_CPU_KERNELS_LANES_PORTABLE_H
+
+#include "device/cpu/matmul/vec_portable.h"
+
+INLINE VF vf_choose(VI mask, VF x, VF y) {
+    return (VF)(((VI)x & mask) | ((VI)y & ~mask));
+}
+INLINE VF vf_sub(VF a, VF b) {
+    return a - b;
+}
+INLINE VF vf_div(VF a, VF b) {
+    return a / b;
+}
+INLINE VF vf_max(VF a, VF b) {
+    return vf_choose(a > b, a, b);
+}
+INLINE VF vf_min(VF a, VF b) {
+    return vf_choose(a < b, a, b);
+}
+INLINE VF vf_if_less(VF a, VF b, VF x, VF y) {
+    return vf_choose(a < b, x, y);
+}
+INLINE VF vf_abs(VF a) {
+    return (VF)((VI)a & 0x7FFFFFFF);
+}
+INLINE VF vf_copysign(VF a, VF b) {
+    return (VF)(((VI)a & 0x7FFFFFFF) | ((VI)b & INT32_MIN));
+}
+INLINE VF vf_exp2_of(VF t) {
+    return (VF)(((VU)t << 23) + 0x3F800000u);
+}
+INLINE VF vf_swap_pairs(VF a) {
+    return (VF){a[1], a[0], a[3], a[2]};
+}
+
+#include "device/cpu/kernels/lanes.h"
+
+INLINE float w_sum(W v) {
+    VF a = (v.p[0] + v.p[2]), b = (v.p[1] + v.p[3]), c = a + b;
+    return (c[0] + c[2]) + (c[1] + c[3]);
+}
+INLINE float w_largest(W v) {
+    VF a = vf_max(v.p[0], v.p[2]), b = vf_max(v.p[1], v.p[3]), c = vf_max(a, b);
+    float x = c[0] > c[2] ? c[0] : c[2], y = c[1] > c[3] ? c[1] : c[3];
+    return x > y ? x : y;
+}
+INLINE void w_store_half(uint16_t *p, W v) {
+    float lanes[W_LANES];
+    w_store(lanes, v);
+    for (int i = 0; i < W_LANES; i++) p[i] = plait_f16_from_f32(lanes[i]);
+}
+
+#define TILE_ROWS 2
+#define TILE_KEYS 2
+#define WIDE      1
+#define WIDE_ONE  2
+INLINE void w_store_sums(const W dots[TILE_ROWS][TILE_KEYS], int rows, float *out, int64_t stride) {
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < TILE_KEYS; k++) out[r * stride + k] = w_sum(dots[r][k]);
+}
+
+#endif
