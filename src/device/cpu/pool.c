@@ -122,16 +122,17 @@ static bool alone(const plait_cpu_work *work, int phase) {
     return work->units[phase] <= 1;
 }
 
-/* All phases, as worker `thread` does them. */
+/* All phases, as worker `thread` does them. `work` may be gone once the last barrier is passed. */
 static void run_phases(plait_cpu_pool *pool, const plait_cpu_work *work, int thread) {
-    for (int p = 0; p < work->n_phases; p++) {
-        bool last = p + 1 == work->n_phases;
-        if (!last) publish(pool, work, p + 1, thread);
+    const int last = work->n_phases - 1;
+    for (int p = 0; p <= last; p++) {
+        bool between = p < last;
+        if (between) publish(pool, work, p + 1, thread);
         if (!alone(work, p))
             run_share(pool, work, p, thread);
         else if (thread == 0 && work->units[p] == 1)
             work->run(work, p, 0, 1, 0);
-        if (last || !alone(work, p) || !alone(work, p + 1)) barrier(pool);
+        if (!between || !alone(work, p) || !alone(work, p + 1)) barrier(pool);
     }
 }
 

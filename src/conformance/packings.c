@@ -1,0 +1,167 @@
+/* Packed weights: every encoding that is offered gives the file's bytes back, and the numbers of the file form. */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "conformance/work.h"
+#include "op/reference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pack_case {
+    plait_dtype dtype;
+    int64_t k, m, n; /* weight [k, m], n columns */
+    bool lookup;     /* get_rows instead of a product */
+} pack_case;
+
+static const plait_op *reader_of(const pack_case *test) {
+    return plait_op_get(test->lookup ? PLAIT_OP_get_rows : PLAIT_OP_matmul);
+}
+
+/* The weight and its reader; returns the result's tensor. */
+static int build(plait_conf_work *w, const pack_case *test, const plait_encoding_offer *offer, int *weight,
+                 int *other) {
+    plait_operand shape = {.dtype = test->dtype, .dims = {test->k, test->m, 1, 1}};
+    plait_operand x = {.dtype = PLAIT_F32, .dims = {test->k, test->n, 1, 1}};
+    plait_op_use use;
+    if (test->lookup) x = (plait_operand){.dtype = PLAIT_I32, .dims = {test->n, 1, 1, 1}};
+    plait_operand_make_dense(&shape);
+    plait_operand_make_dense(&x);
+    plait_op_use_init(&use, reader_of(test));
+    *weight = plait_conf_tensor_add(w, &shape, PLAIT_CONF_FIXED, 0, true);
+    if (offer && *weight >= 0) plait_conf_encode(w, *weight, offer);
+    *other = plait_conf_tensor_add(w, &x, PLAIT_CONF_FIXED, 0, false);
+    int inputs[2] = {*weight, *other};
+    return plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED);
+}
+
+static void fill(plait_conf_work *w, const pack_case *test, int weight, int other) {
+    plait_operand host = plait_conf_host(w, weight), x = plait_conf_host(w, other);
+    plait_conf_fill(&host, 11, 1);
+    if (!test->lookup) plait_conf_fill(&x, 12, 1);
+    for (int64_t i = 0; test->lookup && i < test->n; i++)
+        plait_ref_set_id(&x, i, 0, (int32_t)((7 * i + 3) % test->m));
+}
+
+/* The result's bytes with the weight in this form; the caller frees them. */
+static plait_status result_bytes(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
+                                 unsigned char **out, size_t *out_bytes) {
+    plait_conf_work w;
+    int weight = -1, other = -1;
+    plait_conf_work_init(&w, c);
+    int y = build(&w, test, offer, &weight, &other);
+    plait_status status = y >= 0 ? plait_conf_freeze(&w) : plait_error(PLAIT_INTERNAL, "it is refused");
+    unsigned char *image = status == PLAIT_OK ? plait_conf_image(&w) : NULL;
+    if (status == PLAIT_OK) {
+        fill(&w, test, weight, other);
+        status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
+    }
+    if (status == PLAIT_OK) {
+        const plait_conf_value *value = &w.values[w.tensors[y].value];
+        *out_bytes = value->size_bytes;
+        *out = plait_alloc_array(value->size_bytes + 1, 1);
+        if (*out)
+            memcpy(*out, image + value->offset, value->size_bytes);
+        else
+            status = plait_error_memory("conformance", value->size_bytes);
+    }
+    plait_conf_work_deinit(&w);
+    return status;
+}
+
+/* ---- there and back ---- */
+
+static plait_status unpack_part(plait_conf *c, const plait_operand *source, plait_encoding encoding,
+                                int64_t begin, int64_t end, plait_region region, unsigned char *back) {
+    int64_t row_bytes = source->strides[1];
+    size_t bytes = (size_t)((end - begin) * row_bytes);
+    memset(back, 0xEE, bytes + 1);
+    PLAIT_TRY(c->v->unpack(c->device, source, encoding, begin, end, region, back));
+    PLAIT_CONF_EXPECT(memcmp(back, (const char *)source->data + begin * row_bytes, bytes) == 0,
+                      "rows [%lld, %lld) are not what was packed", (long long)begin, (long long)end);
+    PLAIT_CONF_EXPECT(back[bytes] == 0xEE, "unpack wrote behind its rows");
+    return PLAIT_OK;
+}
+
+static plait_status round_trip(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
+                               plait_buffer *buffer, plait_operand *source, unsigned char *back) {
+    plait_region region = {buffer, 0, offer->size_bytes};
+    PLAIT_TRY(c->v->pack(c->device, source, offer->encoding, 0, test->m, region));
+    const int64_t parts[][2] = {{0, test->m}, {0, 1}, {test->m / 3, test->m - 1}, {test->m, test->m}};
+    for (size_t i = 0; i < PLAIT_COUNT_OF(parts); i++)
+        PLAIT_TRY(unpack_part(c, source, offer->encoding, parts[i][0], parts[i][1], region, back));
+    return PLAIT_OK;
+}
+
+static plait_status check_round_trip(plait_conf *c, const pack_case *test,
+                                     const plait_encoding_offer *offer) {
+    plait_operand source = {.dtype = test->dtype, .dims = {test->k, test->m, 1, 1}};
+    plait_operand_make_dense(&source);
+    size_t bytes = (size_t)plait_operand_span_bytes(&source);
+    unsigned char *back = plait_alloc_array(bytes + 1, 1);
+    plait_buffer *buffer = NULL;
+    source.data = plait_alloc_aligned(64, bytes + 1);
+    plait_status status = back && source.data ? PLAIT_OK : plait_error_memory("conformance", bytes);
+    if (status == PLAIT_OK)
+        status = c->v->buffer_create(c->device, offer->size_bytes, PLAIT_BUFFER_WEIGHTS, &buffer);
+    if (status == PLAIT_OK) {
+        plait_conf_fill(&source, 5, 1);
+        status = round_trip(c, test, offer, buffer, &source, back);
+    }
+    if (buffer) c->v->buffer_destroy(buffer);
+    free(source.data);
+    free(back);
+    return status;
+}
+
+/* ---- cases ---- */
+
+static plait_status check_offer(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer) {
+    unsigned char *file = NULL, *packed = NULL;
+    size_t file_bytes = 0, packed_bytes = 0;
+    PLAIT_CONF_EXPECT(offer->encoding != PLAIT_ENCODING_FILE && offer->size_bytes > 0 && offer->name[0] &&
+                          plait_is_power_of_two(offer->alignment),
+                      "offer %u \"%s\" of %llu bytes makes no sense", offer->encoding, offer->name,
+                      (unsigned long long)offer->size_bytes);
+    PLAIT_TRY(check_round_trip(c, test, offer));
+    plait_status status = result_bytes(c, test, NULL, &file, &file_bytes);
+    if (status == PLAIT_OK) status = result_bytes(c, test, offer, &packed, &packed_bytes);
+    if (status == PLAIT_OK && c->computes &&
+        (file_bytes != packed_bytes || memcmp(file, packed, file_bytes) != 0))
+        status =
+            plait_error(PLAIT_INTERNAL, "%s: the results differ from those of the file form", offer->name);
+    free(file);
+    free(packed);
+    return status;
+}
+
+static plait_status check_packing(plait_conf *c, void *user) {
+    const pack_case *test = user;
+    struct plait_weight_reader reader = {reader_of(test), 0, true};
+    struct plait_weight_reader both[2] = {{plait_op_get(PLAIT_OP_matmul), 0, true}, reader};
+    plait_weight_use use = {.dtype = test->dtype,
+                            .dims = {test->k, test->m, 1, 1},
+                            .n_readers = test->lookup ? 2 : 1,
+                            .readers = test->lookup ? both : &reader};
+    plait_encoding_offer offers[8];
+    int n = PLAIT_COUNT_OF(offers);
+    PLAIT_TRY(c->v->encodings(c->device, &use, offers, &n));
+    PLAIT_CONF_EXPECT(n >= 0 && n <= (int)PLAIT_COUNT_OF(offers), "%d offers in room for %d", n,
+                      (int)PLAIT_COUNT_OF(offers));
+    if (n == 0) return plait_error(PLAIT_UNSUPPORTED, "no packing of %s", plait_dtype_name(test->dtype));
+    for (int i = 0; i < n; i++) PLAIT_TRY(check_offer(c, test, &offers[i]));
+    return PLAIT_OK;
+}
+
+void plait_conf_packings(plait_conf *c) {
+    static const struct { int64_t k, m, n; } sizes[] = {{256, 37, 1}, {512, 16, 5}, {768, 83, 33}};
+    for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++)
+        for (size_t i = 0; plait_dtype_known(d) && i < PLAIT_COUNT_OF(sizes); i++)
+            for (int lookup = 0; lookup < 2; lookup++) {
+                pack_case test = {(plait_dtype)d, sizes[i].k, sizes[i].m, sizes[i].n, lookup != 0};
+                char name[64];
+                snprintf(name, sizeof name, "packing/%s/%zu/%s", plait_dtype_name(test.dtype), i,
+                         reader_of(&test)->name);
+                plait_conf_check(c, name, check_packing, &test);
+            }
+}

@@ -1,0 +1,51 @@
+/* Inside of the suite: the device under test, how a check fails, and the list of groups of checks.
+ *
+ * A check is a function that returns OK, or a failure whose message says what was expected; it cleans up behind itself
+ * either way. Groups of checks call plait_conf_check for each, which runs it when its name is asked for.
+ */
+#ifndef PLAIT_CONFORMANCE_SUITE_H
+#define PLAIT_CONFORMANCE_SUITE_H
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "plait/conformance.h"
+
+typedef struct plait_conf {
+    const char *item; /* Borrowed. Of the device list. */
+    plait_device *device;
+    const plait_device_vtable *v;
+    plait_device_info info;
+    plait_queue *queue; /* INLINE */
+    bool computes;      /* results are compared */
+    plait_conformance_options options;
+    plait_conformance_fn deliver;
+    void *user;
+    plait_conformance_summary summary;
+    plait_conformance_result result; /* of the check that runs: error, hash, launch_ns, bytes, flop */
+    bool stopped;
+    plait_strbuf json;
+} plait_conf;
+
+typedef plait_status (*plait_conf_fn)(plait_conf *c, void *user);
+
+/* Runs the check when the options ask for it. UNSUPPORTED from the check counts as lacking. */
+void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *user);
+/* True when some check whose name begins so may be asked for: saves making what nobody wants. */
+bool plait_conf_wanted(const plait_conf *c, const char *name);
+
+/* Returns from the check with a failure unless the condition holds. */
+#define PLAIT_CONF_EXPECT(condition, ...)                                                                    \
+    do {                                                                                                     \
+        if (!(condition)) return plait_error(PLAIT_INTERNAL, __VA_ARGS__);                                   \
+    } while (0)
+
+/* The groups, each in a file of its name. */
+void plait_conf_memory(plait_conf *c);
+void plait_conf_queues(plait_conf *c);
+void plait_conf_events(plait_conf *c);
+void plait_conf_ops(plait_conf *c);
+void plait_conf_segments(plait_conf *c);
+void plait_conf_packings(plait_conf *c);
+void plait_conf_failures(plait_conf *c);
+
+#endif
