@@ -49,7 +49,8 @@ static plait_status use(const plait_tokenizer *t) {
     plait_text_segment parts[2] = {{text, 400, true}, {text + 400, n - 400, false}};
     plait_status status = plait_tokenizer_scratch_create(&s, t);
     if (status == PLAIT_OK) status = plait_tokenize(t, s, text, n, PLAIT_TOKENIZE_PARSE_SPECIAL, &ids);
-    if (status == PLAIT_OK) status = plait_tokenize_segments(t, s, parts, 2, PLAIT_TOKENIZE_ADD_SPECIAL, &ids);
+    if (status == PLAIT_OK)
+        status = plait_tokenize_segments(t, s, parts, 2, PLAIT_TOKENIZE_ADD_SPECIAL, &ids);
     if (status == PLAIT_OK) status = plait_detokenize(t, ids.ids, ids.n, 0, &back, &n_back);
     free(back);
     plait_tokens_deinit(&ids);
@@ -74,7 +75,8 @@ static plait_status life(void *user) {
 
 static plait_status charsmap(plait_gguf_writer *w) {
     static const uint8_t map[] = {4, 0, 0, 0, 0, 0, 0, 0};
-    return plait_gguf_writer_add_array(w, "tokenizer.ggml.precompiled_charsmap", PLAIT_GGUF_U8, map, sizeof map);
+    return plait_gguf_writer_add_array(w, "tokenizer.ggml.precompiled_charsmap", PLAIT_GGUF_U8, map,
+                                       sizeof map);
 }
 
 static void make_image(const char *model) {

@@ -31,6 +31,7 @@ static void emit_symbols(plait_tokenizer_scratch *s, const char *piece, uint32_t
     }
 }
 
+/* One match of the splitting rule. */
 static plait_status byte_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     uint32_t hash, n;
@@ -57,6 +58,7 @@ plait_status plait_tok_encode_byte_bpe(plait_tokenizer_scratch *s, const char *t
     return plait_tok_split_run(s, text, n_bytes, byte_piece);
 }
 
+/* Characters that are no token begin as no symbol, merge with nothing, and end as the tokens of their bytes. */
 static plait_status char_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     uint32_t hash, n = 0;

@@ -45,6 +45,7 @@ static size_t put(char *out, size_t at, const void *bytes, size_t n) {
     return at + n;
 }
 
+/* Takes one byte into the stream; returns where output goes on. At most 4 bytes more than 3 for each byte fed. */
 static size_t feed_byte(plait_detokenizer *d, unsigned char byte, char *out, size_t at) {
     if (d->n_pending) {
         if (continues(d->pending, d->n_pending, byte)) {
@@ -70,6 +71,7 @@ static const char *bytes_of(const plait_tokenizer *t, uint32_t flags, bool *at_s
     uint32_t n;
     const char *piece = plait_tok_string(&t->pieces, (uint32_t)token, &n);
     if ((t->flags[token] & PLAIT_TOK_HIDDEN) && !(flags & PLAIT_DETOKENIZE_SPECIAL)) n = 0;
+    /* The space that encoding put in front, or that a word of WordPiece begins with. */
     bool prefixed = t->add_space_prefix || t->model == PLAIT_TOK_WORDPIECE;
     if (n > 0 && *at_start) {
         *at_start = false;
@@ -79,6 +81,7 @@ static const char *bytes_of(const plait_tokenizer *t, uint32_t flags, bool *at_s
     return piece;
 }
 
+/* Ids are the caller's: from a model, a file, a network. */
 static plait_status check_id(const plait_tokenizer *t, plait_token token) {
     if (token >= 0 && (uint32_t)token < t->n_tokens) return PLAIT_OK;
     return plait_error(PLAIT_OUT_OF_RANGE, "detokenize: id %d, the vocabulary has %u tokens", (int)token,
@@ -91,6 +94,7 @@ plait_status plait_detokenizer_feed(plait_detokenizer *d, plait_token token, cha
     size_t n, at = 0;
     bool at_start = d->at_start;
     const char *piece = bytes_of(d->tokenizer, d->flags, &at_start, token, &n);
+    /* The worst: what was pending is bad, and so is each byte. Checked first, so that a refused call changes nothing. */
     if (capacity_bytes < 3 * n + 8)
         return plait_error(PLAIT_OUT_OF_RANGE, "detokenize: %zu bytes of room, token %d may need %zu",
                            capacity_bytes, (int)token, 3 * n + 8);

@@ -26,6 +26,7 @@ static const struct model_row {
     {"none", PLAIT_TOK_NO_MODEL}, {"no_vocab", PLAIT_TOK_NO_MODEL},
 };
 
+/* tokenizer.ggml.model decides everything else. */
 static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
     plait_gguf_string name;
     PLAIT_TRY(plait_gguf_get_string(gguf, KEY "model", &name));
@@ -42,6 +43,8 @@ static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
         (int)(name.length > 64 ? 64 : name.length), name.bytes);
 }
 
+/* One copy of all texts, and the map from text to id; of equal texts the last id counts, as in a dictionary that is
+ * filled in order. */
 static plait_status load_texts(plait_tokenizer *t, const plait_gguf_value *tokens) {
     size_t total = 0;
     for (uint64_t i = 0; i < tokens->count; i++) {
@@ -82,6 +85,7 @@ static plait_status find_column(const plait_tokenizer *t, const plait_gguf *gguf
     return PLAIT_OK;
 }
 
+/* Types out of the known range count as normal: converters have written others. */
 static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *column;
     PLAIT_TRY(find_column(t, gguf, KEY "token_type", &column));
@@ -100,6 +104,7 @@ static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
+/* Scores must be finite: merging orders by them, and NaN has no order. */
 static plait_status load_scores(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *column;
     PLAIT_TRY(find_column(t, gguf, KEY "scores", &column));
@@ -138,6 +143,7 @@ static const struct role_row {
     {KEY "mask_token_id", PLAIT_ROLE_MASK, -1, -1, 103},
 };
 
+/* Ids out of range are refused, not replaced by a default: the file would mean another token. */
 static plait_status load_roles(plait_tokenizer *t, const plait_gguf *gguf) {
     for (int role = 0; role < PLAIT_ROLE_COUNT; role++) t->roles[role] = PLAIT_NO_TOKEN;
     for (size_t i = 0; i < PLAIT_COUNT_OF(role_rows); i++) {
@@ -164,6 +170,7 @@ static plait_status load_roles(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
+/* True when text has `part` (in lower case) in any letter case. */
 static bool contains(plait_gguf_string text, const char *part) {
     size_t n = strlen(part);
     for (size_t i = 0; i + n <= text.length; i++) {
@@ -202,6 +209,8 @@ static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
     return plait_tok_split_compile(&t->split, row->rule);
 }
 
+/* What goes in front and behind, and habits that only the model's name tells: Phi-3's special tokens take the white
+ * space behind them along, XLM-R's <mask> that before it. */
 static plait_status load_switches(plait_tokenizer *t, const plait_gguf *gguf,
                                   const plait_tokenizer_options *options) {
     t->add_bos = t->model == PLAIT_TOK_SPM || t->model == PLAIT_TOK_WORDPIECE;
@@ -293,6 +302,7 @@ static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
     return n;
 }
 
+/* Pieces are made once, so that a detokenizer only copies. */
 static plait_status load_pieces(plait_tokenizer *t) {
     t->pieces.bytes = plait_alloc_array((size_t)t->texts.offsets[t->n_tokens] + 1, 1);
     t->pieces.offsets = plait_alloc_array((size_t)t->n_tokens + 1, sizeof *t->pieces.offsets);
@@ -308,6 +318,7 @@ static plait_status load_pieces(plait_tokenizer *t) {
     return PLAIT_OK;
 }
 
+/* Found by text, for not all files mark them with the type byte. */
 static void load_byte_tokens(plait_tokenizer *t) {
     static const char digits[] = "0123456789ABCDEF";
     for (uint32_t b = 0; b < 256; b++) {
@@ -317,12 +328,14 @@ static void load_byte_tokens(plait_tokenizer *t) {
     }
 }
 
+/* A merging loop hashes what it looks up: the longest token bounds that. */
 static plait_status check_lengths(const plait_tokenizer *t) {
     if (t->max_merge_bytes <= PLAIT_TOK_MAX_MERGE_BYTES) return PLAIT_OK;
     return plait_error(PLAIT_LIMIT, KEY "tokens: one that text can become has %u bytes, at most %d",
                        t->max_merge_bytes, PLAIT_TOK_MAX_MERGE_BYTES);
 }
 
+/* The structures of each model's own search. */
 static plait_status load_search(plait_tokenizer *t, const plait_gguf *gguf) {
     switch (t->model) {
     case PLAIT_TOK_BYTE_BPE: PLAIT_TRY(plait_tok_merges_load(t, gguf)); break;

@@ -102,6 +102,7 @@ static bool looks_like_marker(const char *text, uint32_t n) {
     return n > 9 && memcmp(text + n - 9, "_of_turn>", 9) == 0;
 }
 
+/* Flags and roles of the listed texts. A role that the file states is not changed. */
 static void mark_by_text(plait_tokenizer *t) {
     uint32_t id;
     bool plain_s = find(t, "<|tool_response>", &id) || find(t, "<|plamo:eos|>", &id);

@@ -26,6 +26,7 @@ typedef struct reader {
     uint32_t n_symbols;
 } reader;
 
+/* Multiplied twice: ids are small and regular, and their bits must reach the low end. */
 static size_t slot_of(const plait_tok_merges *m, uint32_t left, uint32_t right) {
     uint64_t h = ((uint64_t)left << 32 | right) * m->multiplier;
     h ^= h >> 32;
@@ -118,6 +119,7 @@ static plait_status read_merge(reader *r, plait_gguf_string text, uint32_t rank)
     return PLAIT_OK;
 }
 
+/* The sides of all merges need at most as many bytes as their texts. */
 static plait_status read_all(reader *r, const plait_gguf_value *list) {
     size_t total = 0;
     for (uint64_t i = 0; i < list->count; i++)

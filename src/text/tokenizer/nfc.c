@@ -16,6 +16,7 @@ static int class_of(int32_t code) {
     return utf8proc_get_property(code)->combining_class;
 }
 
+/* Stable, in place: most runs have one or two marks. */
 static void sort_short(int32_t *run, size_t n) {
     for (size_t i = 1; i < n; i++) {
         int32_t code = run[i];
@@ -26,6 +27,7 @@ static void sort_short(int32_t *run, size_t n) {
     }
 }
 
+/* Stable, by counting: linear however long the run. */
 static plait_status sort_long(plait_tokenizer_scratch *s, int32_t *run, size_t n) {
     PLAIT_TRY(
         plait_grow(&s->sorted, &s->sorted_capacity, n, sizeof *s->sorted, SIZE_MAX / 16, "combining marks"));

@@ -1,4 +1,7 @@
-/* The working memory of one thread, and the small steps that all models share. */
+/* The working memory of one thread, and the small steps that all models share.
+ *
+ * Every buffer grows to the largest text seen and stays: a warm scratch allocates nothing. Its content has no meaning from
+ * one call to the next, except the cache (cache.c). */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/tokenizer/internal.h"
@@ -12,12 +15,14 @@ plait_status plait_tok_bytes_reserve(plait_tok_bytes *b, size_t n_bytes) {
 }
 
 plait_status plait_tok_out_reserve(plait_tokenizer_scratch *s, size_t n) {
+    /* A cache hit copies all slots of its entry. */
     return plait_grow(&s->out.ids, &s->out.capacity, s->out.n + n + PLAIT_TOK_CACHE_IDS, sizeof *s->out.ids,
                       SIZE_MAX / 16, "token ids");
 }
 
 void plait_tok_emit_bytes(plait_tokenizer_scratch *s, const char *bytes, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
+    /* All bytes of a character or none: half a character as bytes would be another one. */
     plait_token unknown = t->roles[PLAIT_ROLE_UNKNOWN];
     bool complete = true;
     for (uint32_t i = 0; i < n_bytes; i++)
@@ -54,6 +59,7 @@ static plait_status init(plait_tokenizer_scratch *s) {
         s->seed = (uint64_t)(uintptr_t)s;
     s->cache = plait_alloc_aligned(64, PLAIT_TOK_CACHE_SLOTS * sizeof *s->cache);
     if (!s->cache) return plait_error_memory("tokenizer cache", PLAIT_TOK_CACHE_SLOTS * sizeof *s->cache);
+    /* Only few vocabularies have unused tokens; only SentencePiece BPE takes them apart again. */
     if (t->model == PLAIT_TOK_SPM && t->has_unused) {
         s->unused_split = plait_alloc_array(t->n_tokens, sizeof *s->unused_split);
         if (!s->unused_split)

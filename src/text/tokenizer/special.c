@@ -49,6 +49,7 @@ static uint32_t pattern_text(const plait_tokenizer *t, uint32_t id, char *out) {
     return used;
 }
 
+/* The list of patterns, sorted by rank. */
 static plait_status collect(plait_tokenizer *t, char *buffer) {
     plait_tok_special *sp = &t->special;
     uint32_t n = 0;
@@ -122,6 +123,7 @@ static plait_status order_nodes(plait_tokenizer *t, builder *b, char *buffer) {
     return PLAIT_OK;
 }
 
+/* The state behind a byte: the longest end of the text so far that some pattern begins with. */
 static uint32_t go(const plait_tok_special *sp, uint32_t node, unsigned char byte) {
     uint32_t child = plait_tok_trie_step(&sp->trie, node, byte);
     while (!child && node) {
@@ -204,6 +206,7 @@ void plait_tok_special_deinit(plait_tok_special *sp) {
 
 /* ---- the bytes that are taken ---- */
 
+/* No byte of a stretch of n_bits is taken. */
 static plait_status cover_clear(plait_tokenizer_scratch *s, size_t n_bits) {
     for (int level = 0; level < LEVELS; level++) {
         size_t words = n_bits / 64 + 1;
@@ -290,6 +293,7 @@ static uint32_t best_at(const finder *f, uint32_t head, uint32_t end, uint32_t m
     return q < p ? q : p; /* the index is the rank; none is the largest number */
 }
 
+/* One pass over the text: every end of a pattern that counts. */
 static plait_status scan(finder *f) {
     plait_tokenizer_scratch *s = f->s;
     const uint32_t *root = f->sp->trie.root;
@@ -334,6 +338,7 @@ static bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* Takes an occurrence, with the white space that goes along, as far as nothing else has it. */
 static plait_status accept(finder *f, uint32_t start, uint32_t end, uint32_t pattern, bool covering) {
     plait_tokenizer_scratch *s = f->s;
     const plait_tok_pattern *p = &f->sp->patterns[pattern];
@@ -421,6 +426,7 @@ plait_status plait_tok_special_find(plait_tokenizer_scratch *s, const char *text
     if (sp->n_patterns == 0 || (set != PLAIT_TOK_CLASS_ANY && !sp->any_user && s->n_trust == 0))
         return PLAIT_OK;
     PLAIT_TRY(scan(&f));
+    /* Candidates that touch none of the others, which is nearly all, need no heap. */
     uint32_t low = n_bytes;
     for (size_t i = f.n_found; i-- > 0;) {
         uint32_t start = s->found[i].end - sp->patterns[s->found[i].pattern].n_bytes;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+/* What is left after merging: a token, an unused token that must be taken apart, or bytes. */
 static void emit_symbol(plait_tokenizer_scratch *s, const char *bytes, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     uint32_t id = plait_tok_lookup(t, bytes, n_bytes);
@@ -33,6 +34,7 @@ static void emit_symbol(plait_tokenizer_scratch *s, const char *bytes, uint32_t 
     plait_tok_emit(s, id);
 }
 
+/* Symbols have no ids here: merging looks up the bytes of both sides. */
 static plait_status spm_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     uint32_t hash, n = 0;
     if (plait_tok_cache_get(s, piece, n_bytes, &hash)) return PLAIT_OK;
@@ -53,6 +55,7 @@ static plait_status spm_piece(plait_tokenizer_scratch *s, const char *piece, uin
     return PLAIT_OK;
 }
 
+/* Spaces become U+2581, the prefix too. */
 plait_status plait_tok_encode_spm(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes,
                                   bool prefix) {
     size_t n = prefix ? 3 : 0;

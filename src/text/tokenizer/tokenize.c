@@ -35,6 +35,7 @@ void plait_tokenizer_destroy(plait_tokenizer *t) {
 
 /* ---- the vocabulary ---- */
 
+/* The getters accept any id: ids often come from outside. */
 static bool in_range(const plait_tokenizer *t, plait_token token) {
     return token >= 0 && (uint32_t)token < t->n_tokens;
 }
@@ -93,6 +94,7 @@ plait_token plait_token_find(const plait_tokenizer *t, const char *text, size_t 
 
 /* ---- text to ids ---- */
 
+/* One fragment, without special tokens, to ids behind those there are. prefix: a space goes in front (SentencePiece). */
 static plait_status encode(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes, bool prefix) {
     s->fragment_first = s->out.n;
     switch (s->tokenizer->model) {
@@ -152,6 +154,7 @@ static void note_trust(plait_tokenizer_scratch *s, bool trusted) {
     s->trust[s->n_trust++] = end << 1 | trusted;
 }
 
+/* All segments as one text with runs of trust. Empty segments leave no trace. */
 static plait_status join_segments(plait_tokenizer_scratch *s, const plait_text_segment *segments, size_t n,
                                   size_t total) {
     PLAIT_TRY(plait_tok_bytes_reserve(&s->joined, total));
@@ -166,11 +169,13 @@ static plait_status join_segments(plait_tokenizer_scratch *s, const plait_text_s
     return PLAIT_OK;
 }
 
+/* BOS, SEP or EOS, where they are wanted and the vocabulary has one. */
 static void add_edge(plait_tokenizer_scratch *s, bool wanted, plait_token_role role) {
     plait_token id = s->tokenizer->roles[role];
     if (wanted && id != PLAIT_NO_TOKEN) plait_tok_emit(s, (uint32_t)id);
 }
 
+/* The whole text into scratch->out, then behind *out: the caller's list changes only when nothing can fail any more. */
 static plait_status run(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes, uint32_t flags,
                         plait_tok_class set, plait_tokens *out) {
     const plait_tokenizer *t = s->tokenizer;
@@ -208,6 +213,7 @@ plait_status plait_tokenize(const plait_tokenizer *t, plait_tokenizer_scratch *s
     plait_tok_class set = flags & PLAIT_TOKENIZE_UNTRUSTED       ? PLAIT_TOK_CLASS_PLAIN
                           : flags & PLAIT_TOKENIZE_PARSE_SPECIAL ? PLAIT_TOK_CLASS_ANY
                                                                  : PLAIT_TOK_CLASS_USER;
+    /* Its text is copied in any case: U+2581 must become a space before special tokens are looked for. */
     if (t->model == PLAIT_TOK_SPM) {
         plait_text_segment whole = {.text = text, .n_bytes = n_bytes};
         PLAIT_TRY(join_segments(s, &whole, 1, n_bytes));

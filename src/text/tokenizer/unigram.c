@@ -18,11 +18,13 @@ static const char mark[] = "\xE2\x96\x81";
 
 /* ---- loading ---- */
 
+/* Unit i of the double array, little-endian in the file. */
 static uint32_t unit_at(const plait_tokenizer *t, size_t i) {
     const unsigned char *p = t->charsmap + 4 + 4 * i;
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* u32 size of the trie, the trie, then the replacements. */
 static plait_status load_charsmap(plait_tokenizer *t, const plait_gguf *gguf) {
     static const char key[] = "tokenizer.ggml.precompiled_charsmap";
     const plait_gguf_value *value = plait_gguf_find(gguf, key);
@@ -181,6 +183,7 @@ static void offer(plait_tokenizer_scratch *s, uint32_t start, uint32_t end, doub
     s->best_token[end] = token;
 }
 
+/* Room for a piece of n - 1 bytes; no place but the first is reached yet. */
 static plait_status prepare(plait_tokenizer_scratch *s, size_t n) {
     PLAIT_TRY(plait_grow(&s->best_score, &s->best_score_capacity, n, sizeof *s->best_score, SIZE_MAX / 16,
                          "segmentation"));
@@ -193,6 +196,9 @@ static plait_status prepare(plait_tokenizer_scratch *s, size_t n) {
     return PLAIT_OK;
 }
 
+/* Forwards over the characters: every token that begins here offers a way to its end. Where none is one character long,
+ * the character itself is offered as unknown, so that every place is reached. Sums are doubles: with floats, long texts
+ * would round differences of scores away. */
 static void search(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     for (uint32_t at = 0, length; at < n_bytes; at += length) {
@@ -240,6 +246,7 @@ static plait_status unigram_piece(plait_tokenizer_scratch *s, const char *piece,
     return PLAIT_OK;
 }
 
+/* The best segmentation of the whole is that of its parts, for no token reaches across their borders (piece.c). */
 plait_status plait_tok_encode_unigram(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     PLAIT_TRY(normalise(s, text, n_bytes));
     PLAIT_TRY(plait_tok_out_reserve(s, s->normal.n));
