@@ -38,7 +38,7 @@ plait_status plait_error_v(plait_status code, const char *format, va_list args) 
     return code;
 }
 
-plait_status plait_error(plait_status code, const char *format, ...) {
+plait_status plait_error_set(plait_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     plait_error_v(code, format, args);
@@ -59,7 +59,7 @@ plait_status plait_error_context(plait_status code, const char *format, ...) {
     return code;
 }
 
-plait_status plait_error_memory(const char *what, uint64_t size_bytes) {
+plait_status plait_error_set_memory(const char *what, uint64_t size_bytes) {
     return plait_error(PLAIT_OUT_OF_MEMORY, "%s: cannot allocate %llu bytes", what,
                        (unsigned long long)size_bytes);
 }

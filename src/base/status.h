@@ -16,7 +16,9 @@
 
 /* Sets the message and returns `code`, so that `return plait_error(PLAIT_IO, "...")` reads well. The text
  * says what, where, expected and actual: "blk.0.attn_q.weight: expected shape [576, 576], found [576, 64]". */
-plait_status plait_error(plait_status code, const char *format, ...) PLAIT_PRINTF(2, 3);
+plait_status plait_error_set(plait_status code, const char *format, ...) PLAIT_PRINTF(2, 3);
+/* A macro, so that compilers see that the result is the code: never OK where the code is a constant that is not. */
+#define plait_error(code, ...) (plait_error_set((code), __VA_ARGS__), (code))
 plait_status plait_error_v(plait_status code, const char *format, va_list args);
 
 /* Puts "CONTEXT: " in front of the message and returns `code`; does nothing when code is PLAIT_OK. When the
@@ -24,7 +26,9 @@ plait_status plait_error_v(plait_status code, const char *format, va_list args);
 plait_status plait_error_context(plait_status code, const char *format, ...) PLAIT_PRINTF(2, 3);
 
 /* The one message for a failed allocation. */
-plait_status plait_error_memory(const char *what, uint64_t size_bytes);
+plait_status plait_error_set_memory(const char *what, uint64_t size_bytes);
+#define plait_error_memory(what, size_bytes)                                                                 \
+    (plait_error_set_memory((what), (size_bytes)), PLAIT_OUT_OF_MEMORY)
 
 /* A failure stored by one thread and raised by another (events, queues). */
 typedef struct plait_error_record {

@@ -25,15 +25,15 @@ static void test_message(void **state) {
     assert_int_equal(plait_error(PLAIT_IO, "%s: expected %d, found %d", "a.gguf", 3, 4), PLAIT_IO);
     assert_string_equal(plait_error_message(), "a.gguf: expected 3, found 4");
     /* The arguments may be the record itself. */
-    plait_error(PLAIT_IO, "again: %s", plait_error_message());
+    plait_error_set(PLAIT_IO, "again: %s", plait_error_message());
     assert_string_equal(plait_error_message(), "again: a.gguf: expected 3, found 4");
-    plait_error_memory("weights", 123);
+    plait_error_set_memory("weights", 123);
     assert_string_equal(plait_error_message(), "weights: cannot allocate 123 bytes");
 }
 
 static void test_context(void **state) {
     (void)state;
-    plait_error(PLAIT_CORRUPT, "bad magic");
+    plait_error_set(PLAIT_CORRUPT, "bad magic");
     assert_int_equal(plait_error_context(PLAIT_CORRUPT, "file %d", 7), PLAIT_CORRUPT);
     assert_string_equal(plait_error_message(), "file 7: bad magic");
     assert_int_equal(plait_error_context(PLAIT_OK, "not said"), PLAIT_OK);
@@ -45,7 +45,7 @@ static void test_cutting(void **state) {
     char big[3 * PLAIT_ERROR_BYTES];
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = 0;
-    plait_error(PLAIT_LIMIT, "%s", big);
+    plait_error_set(PLAIT_LIMIT, "%s", big);
     assert_int_equal(strlen(plait_error_message()), PLAIT_ERROR_BYTES - 1);
     plait_error_context(PLAIT_LIMIT, "front");
     assert_int_equal(strlen(plait_error_message()), PLAIT_ERROR_BYTES - 1);
@@ -57,7 +57,7 @@ static void test_cutting(void **state) {
 static void test_copy(void **state) {
     (void)state;
     char out[6] = "?????";
-    plait_error(PLAIT_IO, "0123456789");
+    plait_error_set(PLAIT_IO, "0123456789");
     assert_int_equal(plait_error_copy(out, 0), 10);
     assert_string_equal(out, "?????");
     assert_int_equal(plait_error_copy(NULL, 0), 10);
@@ -70,7 +70,7 @@ static void test_copy(void **state) {
 static void *fail_elsewhere(void *argument) {
     plait_error_record *record = argument;
     if (plait_error_message()[0]) return argument; /* a fresh thread has no message */
-    plait_error(PLAIT_DEVICE_LOST, "lost at step %d", 5);
+    plait_error_set(PLAIT_DEVICE_LOST, "lost at step %d", 5);
     plait_error_save(PLAIT_DEVICE_LOST, record);
     return NULL;
 }
@@ -79,7 +79,7 @@ static void test_threads_have_their_own(void **state) {
     (void)state;
     plait_error_record record = {0};
     plait_thread thread = {0};
-    plait_error(PLAIT_IO, "mine");
+    plait_error_set(PLAIT_IO, "mine");
     assert_int_equal(plait_thread_start(&thread, "fails", fail_elsewhere, &record), PLAIT_OK);
     plait_thread_join(&thread);
     assert_string_equal(plait_error_message(), "mine");

@@ -165,7 +165,7 @@ size_t fault_live_bytes(void) {
  * fewer allocations than that. */
 static bool run_once(const char *name, fault_fn fn, void *user, uint64_t nth) {
     size_t blocks = fault_live_blocks(), bytes = fault_live_bytes();
-    plait_error(PLAIT_INTERNAL, "%s", NO_MESSAGE);
+    plait_error_set(PLAIT_INTERNAL, "%s", NO_MESSAGE);
     fault_arm(nth);
     plait_status status = fn(user);
     bool hit = fault_hit();
