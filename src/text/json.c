@@ -39,7 +39,8 @@ static plait_status check_depth(const char *text, size_t n_bytes, uint32_t max_d
 }
 
 static plait_status no_memory(const plait_arena *arena, size_t wanted) {
-    if (arena->max_bytes && wanted > arena->max_bytes - arena->used_bytes)
+    size_t left = arena->max_bytes - arena->used_bytes; /* of which the arena may take some for padding */
+    if (arena->max_bytes && (wanted > left || left - wanted < 64))
         return plait_error(PLAIT_LIMIT, "JSON: the tree needs more than the limit of %zu bytes",
                            arena->max_bytes);
     return plait_error_memory("JSON tree", wanted);

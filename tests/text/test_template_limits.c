@@ -280,9 +280,11 @@ static void deep_variables(void **state) {
 /* The deepest that the default limits allow fits on a thread with a stack of 2 MiB (more under sanitizers). */
 static void *deepest(void *user) {
     (void)user;
+    static const char recursive_macro[] =
+        "{% macro m(n) %}{% if n %}{% for a in [1] %}{{ (m(n) ~ '') }}{% endfor %}{% endif %}{% endmacro %}"
+        "{{ m(1) }}";
     static const char *const sources[] = {
-        "{% macro m(n) %}{% if n %}{% for a in [1] %}{{ (m(n) ~ '') }}{% endfor %}{% endif %}{% endmacro "
-        "%}{{ m(1) }}",
+        recursive_macro,
         "{% for a in [1] recursive %}{% if 1 %}{{ [loop([1])] | join | upper }}{% endif %}{% endfor %}",
         "{% set l = [] %}{% set q = l.append({'a': l}) %}{{ l }}",
         "{% set l = [] %}{% set q = l.append((l, 1)) %}{{ l|tojson }}",

@@ -16,6 +16,9 @@
 
 enum { SMALL_DICT = 8 };
 
+/* What the arena may add to an object, at most. */
+enum { ARENA_PADDING = 64 };
+
 bool plait_tpl_fail(plait_tpl_render *r, plait_status status, const char *format, ...) {
     if (r->status != PLAIT_OK) return false; /* the first failure is the one that counts */
     va_list args;
@@ -55,7 +58,8 @@ void *plait_tpl_alloc(plait_tpl_render *r, size_t n, size_t size_bytes) {
     void *p = plait_arena_alloc(&r->arena, n, size_bytes);
     if (p) return p;
     size_t bytes;
-    if (!plait_mul_size(n, size_bytes, &bytes) || bytes > r->limits.memory_bytes - r->arena.used_bytes) {
+    size_t left = r->limits.memory_bytes - r->arena.used_bytes;
+    if (!plait_mul_size(n, size_bytes, &bytes) || bytes > left || left - bytes < ARENA_PADDING) {
         plait_tpl_fail(r, PLAIT_LIMIT, "needs more than the limit of %zu bytes of memory",
                        r->limits.memory_bytes);
         return NULL;
