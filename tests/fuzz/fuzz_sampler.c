@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 #define MAX_VOCAB 1500
 
 typedef struct source {
