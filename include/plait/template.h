@@ -36,7 +36,7 @@ typedef struct plait_template_limits {
     size_t source_bytes;  /* length of the template: 4 MiB */
     uint32_t parse_depth; /* nested brackets and blocks: 200 */
     uint32_t depth;       /* nested evaluation, macro calls included: 1000 */
-    uint64_t steps;       /* evaluated expressions, loop rounds, bytes moved / 64: 20 million */
+    uint64_t steps;       /* evaluated expressions, loop rounds, bytes moved / 64: 200 million */
     size_t memory_bytes;  /* everything a rendering allocates: 512 MiB */
     size_t output_bytes;  /* length of the result: 64 MiB */
     uint64_t time_ns;     /* wall clock of a rendering, looked at every 4096 steps: 30 seconds */

@@ -33,6 +33,8 @@ static void check_output(const plait_template_output *out) {
     must(at == out->n_bytes);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const plait_template_limits limits = {
         .steps = 20000, .memory_bytes = 4 << 20, .output_bytes = 1 << 20, .depth = 200, .parse_depth = 60};

@@ -55,6 +55,8 @@ static void check_output(const plait_template_output *out) {
     must(at == out->n_bytes);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1) return 0;
     const plait_template_limits limits = {

@@ -17,7 +17,7 @@ static plait_template_limits with_defaults(const plait_template_limits *limits) 
     if (!l.source_bytes) l.source_bytes = (size_t)4 << 20;
     if (!l.parse_depth) l.parse_depth = 200;
     if (!l.depth) l.depth = 1000;
-    if (!l.steps) l.steps = 20000000;
+    if (!l.steps) l.steps = 200000000;
     if (!l.memory_bytes) l.memory_bytes = (size_t)512 << 20;
     if (!l.output_bytes) l.output_bytes = (size_t)64 << 20;
     if (!l.time_ns) l.time_ns = 30000000000u;
