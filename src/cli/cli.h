@@ -189,7 +189,7 @@ plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *o
 /* A whole file ("-": stdin), NUL-terminated; the caller frees. */
 plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes);
 /* Text to ids, BOS and EOS as the model asks, special tokens not recognised. */
-plait_status plait_cli_tokenize(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
+plait_status plait_cli_text_ids(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
                                 uint32_t flags, plait_tokens *out);
 /* 0 when just one of -p, -f and --ids was given, or none and `may_lack`; else prints and returns wrong usage. A list of
  * ids that is none is wrong usage as well. */

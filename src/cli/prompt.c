@@ -45,7 +45,7 @@ plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_byt
     return PLAIT_OK;
 }
 
-plait_status plait_cli_tokenize(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
+plait_status plait_cli_text_ids(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
                                 uint32_t flags, plait_tokens *out) {
     plait_tokenizer_scratch *scratch;
     PLAIT_TRY(plait_tokenizer_scratch_create(&scratch, tokenizer));
@@ -100,7 +100,7 @@ plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model 
     }
     plait_status status = values->chat
                               ? chat_prompt(model, text, n_bytes, out)
-                              : plait_cli_tokenize(tokenizer, text, n_bytes, PLAIT_TOKENIZE_ADD_SPECIAL, out);
+                              : plait_cli_text_ids(tokenizer, text, n_bytes, PLAIT_TOKENIZE_ADD_SPECIAL, out);
     free(read);
     return status;
 }

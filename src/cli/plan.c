@@ -1,0 +1,120 @@
+/* plait plan: what would run where, why, and what it costs, without taking memory for it. */
+#include "cli/cli.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The plans of a model: that of the layers, then those of the outputs. */
+static const char *const names[] = {"layers", "argmax", "best", "logits"};
+enum { N_PLANS = 4 };
+
+static const plait_plan *plan_at(const plait_model *model, int i) {
+    return i == 0 ? plait_model_plan(model) : plait_model_tail_plan(model, i - 1);
+}
+
+static void print_memory(const plait_model_facts *f, plait_strbuf *out) {
+    plait_strbuf_printf(out, "%s, %lld layers, context %lld, steps of up to %lld tokens\nweights: packed ",
+                        f->architecture, (long long)f->n_layers, (long long)f->context, (long long)f->batch);
+    plait_strbuf_bytes(out, f->weight_private_bytes);
+    plait_strbuf_append(out, ", mapped ");
+    plait_strbuf_bytes(out, f->weight_mapped_bytes);
+    plait_strbuf_append(out, "; cache ");
+    plait_strbuf_bytes(out, f->state_bytes);
+    plait_strbuf_append(out, "; temporaries ");
+    plait_strbuf_bytes(out, f->temporary_bytes);
+    plait_strbuf_append_char(out, '\n');
+}
+
+static plait_status append(plait_status (*print)(const plait_plan *, char **), const plait_plan *plan,
+                           plait_strbuf *out) {
+    char *text;
+    PLAIT_TRY(print(plan, &text));
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == '\n') n--;
+    plait_strbuf_append_n(out, text, n);
+    free(text);
+    return PLAIT_OK;
+}
+
+static plait_status print_text(const plait_model *model, const plait_model_facts *facts, plait_strbuf *out) {
+    print_memory(facts, out);
+    for (int i = 0; i < N_PLANS; i++) {
+        plait_strbuf_append_char(out, '\n');
+        PLAIT_TRY(append(plait_plan_print, plan_at(model, i), out));
+        plait_strbuf_append_char(out, '\n');
+    }
+    return PLAIT_OK;
+}
+
+static plait_status print_json(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
+    plait_strbuf_append(out, "{\"architecture\":");
+    plait_strbuf_json_string(out, f->architecture);
+    plait_strbuf_printf(
+        out,
+        ",\"context\":%lld,\"batch\":%lld,\"weight_private_bytes\":%llu,\"weight_mapped_bytes\":%llu,"
+        "\"state_bytes\":%llu,\"temporary_bytes\":%llu,\"plans\":{",
+        (long long)f->context, (long long)f->batch, (unsigned long long)f->weight_private_bytes,
+        (unsigned long long)f->weight_mapped_bytes, (unsigned long long)f->state_bytes,
+        (unsigned long long)f->temporary_bytes);
+    for (int i = 0; i < N_PLANS; i++) {
+        plait_strbuf_printf(out, "%s\"%s\":", i ? ",\n" : "\n", names[i]);
+        PLAIT_TRY(append(plait_plan_print_json, plan_at(model, i), out));
+    }
+    plait_strbuf_append(out, "\n}}\n");
+    return PLAIT_OK;
+}
+
+static plait_status print(const plait_cli_values *values, const plait_model *model) {
+    plait_model_facts facts;
+    plait_strbuf out;
+    plait_model_describe(model, &facts);
+    plait_strbuf_init(&out, 0);
+    plait_status status = (values->json ? print_json : print_text)(model, &facts, &out);
+    if (status == PLAIT_OK) return plait_cli_emit(&out);
+    plait_strbuf_deinit(&out);
+    return status;
+}
+
+static void plan_only(plait_model_options *options, const void *user) {
+    (void)user;
+    options->dry = true;
+}
+
+static int run(const plait_cli_values *values) {
+    plait_context *context;
+    plait_model *model;
+    int exit_status = plait_cli_open(values, plan_only, NULL, &context, &model);
+    if (exit_status != PLAIT_EXIT_OK) return exit_status;
+    plait_status status = print(values, model);
+    if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
+    plait_cli_close(context, model);
+    return exit_status;
+}
+
+static const plait_cli_option options[] = {
+    PLAIT_CLI_JSON("plans as one JSON object"),
+    PLAIT_CLI_END,
+};
+
+const plait_cli_command plait_cli_plan = {
+    .name = "plan",
+    .arguments = "FILE",
+    .min_positional = 1,
+    .max_positional = 1,
+    .summary = "Show what would run where, why, and what it costs.",
+    .details =
+        "The model is planned, and the plan proved, without memory being taken for weights or cache. Shown "
+        "are the plan "
+        "of the layers and those of the outputs: the best token only (argmax), the n best (best), all "
+        "logits.\n\n"
+        "--json prints "
+        "{\"architecture\",\"context\",\"batch\",\"weight_private_bytes\",\"weight_mapped_bytes\","
+        "\"state_bytes\",\"temporary_bytes\",\"plans\":{\"layers\":{...},\"argmax\":{...},\"best\":{...},"
+        "\"logits\":{...}}}.",
+    .examples = "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0\n",
+    .options = options,
+    .computes = true,
+    .run = run,
+};
