@@ -201,7 +201,7 @@ static void make_block(plait_dtype dtype, uint64_t *seed, float amplitude, unsig
 }
 
 void plait_conf_fill(const plait_operand *operand, uint64_t seed, float amplitude) {
-    enum { N_BLOCKS = 53, MAX_BLOCK_BYTES = 256 };
+    enum { N_BLOCKS = 11, MAX_BLOCK_BYTES = 256 };
     unsigned char blocks[N_BLOCKS][MAX_BLOCK_BYTES];
     bool quantised = plait_dtype_quantised(operand->dtype);
     int64_t n_blocks = operand->dims[0] / plait_dtype_block_elems(operand->dtype);

@@ -12,11 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SPIN_NS = 30000, SPINS_PER_LOOK = 32, TAKE_SHARE = 4 };
+enum { MOST_SPIN_NS = 30000, LEAST_SPIN_NS = 500, SPINS_PER_LOOK = 16, TAKE_SHARE = 4 };
 
-/* What is left of a worker's home range: next unit in the upper half, end in the lower one. */
+/* What is left of a worker's home range: next unit in the upper half, end in the lower one. And for how long the worker
+ * spins at a barrier and when idle: longer after a spin that was worth it, shorter after one that was not, so that a
+ * busy machine gets its processors back. */
 typedef struct home_range {
     _Alignas(64) _Atomic uint64_t left[2];
+    uint64_t barrier_spin_ns, idle_spin_ns; /* of the worker itself */
 } home_range;
 
 typedef struct worker {
@@ -42,18 +45,26 @@ struct plait_cpu_pool {
 
 /* ---- waiting ---- */
 
+/* Spins until *word != before; false when the time is over. */
+static bool spin(_Atomic uint32_t *word, uint32_t before, uint64_t *spin_ns) {
+    uint64_t start = plait_time_ns();
+    do {
+        for (int i = 0; i < SPINS_PER_LOOK; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != before) {
+                *spin_ns = *spin_ns < MOST_SPIN_NS / 2 ? 2 * *spin_ns : MOST_SPIN_NS;
+                return true;
+            }
+            plait_cpu_relax();
+        }
+    } while (plait_time_ns() - start < *spin_ns);
+    *spin_ns = *spin_ns > 2 * LEAST_SPIN_NS ? *spin_ns / 2 : LEAST_SPIN_NS;
+    return false;
+}
+
 /* Returns when *word != before. */
 static void wait_change(const plait_cpu_pool *pool, _Atomic uint32_t *word, _Atomic uint32_t *sleepers,
-                        uint32_t before) {
-    if (pool->may_spin) {
-        uint64_t start = plait_time_ns();
-        do {
-            for (int i = 0; i < SPINS_PER_LOOK; i++) {
-                if (atomic_load_explicit(word, memory_order_acquire) != before) return;
-                plait_cpu_relax();
-            }
-        } while (plait_time_ns() - start < SPIN_NS);
-    }
+                        uint32_t before, uint64_t *spin_ns) {
+    if (pool->may_spin && spin(word, before, spin_ns)) return;
     atomic_fetch_add(sleepers, 1);
     while (atomic_load(word) == before) plait_futex_wait(word, before, UINT64_MAX);
     atomic_fetch_sub(sleepers, 1);
@@ -64,13 +75,13 @@ static void change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
     if (atomic_load(sleepers)) plait_futex_wake(word, INT32_MAX);
 }
 
-static void barrier(plait_cpu_pool *pool) {
+static void barrier(plait_cpu_pool *pool, int thread) {
     uint32_t before = atomic_load_explicit(&pool->passed, memory_order_relaxed);
     if (atomic_fetch_add(&pool->arrived, 1) + 1 == (uint32_t)pool->n_threads) {
         atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
         change(&pool->passed, &pool->waiting);
     } else {
-        wait_change(pool, &pool->passed, &pool->waiting, before);
+        wait_change(pool, &pool->passed, &pool->waiting, before, &pool->ranges[thread].barrier_spin_ns);
     }
 }
 
@@ -132,7 +143,7 @@ static void run_phases(plait_cpu_pool *pool, const plait_cpu_work *work, int thr
             run_share(pool, work, p, thread);
         else if (thread == 0 && work->units[p] == 1)
             work->run(work, p, 0, 1, 0);
-        if (!between || !alone(work, p) || !alone(work, p + 1)) barrier(pool);
+        if (!between || !alone(work, p) || !alone(work, p + 1)) barrier(pool, thread);
     }
 }
 
@@ -162,7 +173,7 @@ static void *worker_main(void *argument) {
     plait_cpu_pool *pool = self->pool;
     uint32_t seen = 0;
     for (;;) {
-        wait_change(pool, &pool->launch, &pool->sleeping, seen);
+        wait_change(pool, &pool->launch, &pool->sleeping, seen, &pool->ranges[self->number].idle_spin_ns);
         seen = atomic_load_explicit(&pool->launch, memory_order_acquire);
         if (atomic_load(&pool->stop)) return NULL;
         run_phases(pool, pool->work, self->number);
@@ -178,6 +189,8 @@ static plait_status start(plait_cpu_pool *pool) {
     pool->workers = plait_alloc_array((size_t)pool->n_threads, sizeof *pool->workers);
     if (!pool->ranges || !pool->workers)
         return plait_error_memory("cpu threads", (uint64_t)pool->n_threads * sizeof *pool->ranges);
+    for (int i = 0; i < pool->n_threads; i++)
+        pool->ranges[i].barrier_spin_ns = pool->ranges[i].idle_spin_ns = MOST_SPIN_NS;
     for (int i = 1; i < pool->n_threads; i++) {
         char name[16];
         pool->workers[i] = (worker){.pool = pool, .number = i};
