@@ -1,10 +1,13 @@
 /* Inside of a plan and a residence: the tables that the passes fill, one after the other.
  *
- *   residence.c  weights and state -> device, encoding, offset        (once for all plans of a model)
+ *   residence.c  weights and state -> device, offset                  (once for all plans of a model)
+ *   encode.c     weights -> encoding, from all their readers
+ *   load.c       weights -> memory of the devices
  *   place.c      node -> device, with cause
  *   segment.c    runs of nodes of one device; transfers between devices; `prepare` of each segment
  *   memory.c     values -> offsets in arenas, from the order of commands
- *   verify.c     proof: order, reachability, no overwritten value is read
+ *   verify.c     proof: order, reachability, no overwritten value is read (verify_queues.c, verify_versions.c: across
+ *                devices)
  *   compile.c    segments with addresses -> programs
  *   make.c       the passes in turn; life of a plan
  *   explain.c, html.c   the plan as text, JSON and page
@@ -54,7 +57,8 @@ typedef struct plait_resident {
     uint64_t size_bytes, alignment; /* in that encoding */
     uint32_t slot;                  /* packed weights share slots, one in file form has its own */
     uint64_t offset;
-    bool mapped; /* a weight used where the source has it */
+    bool mapped;  /* a weight used where the source has it */
+    int32_t next; /* the entry of the same name on another device, -1: none */
 } plait_resident;
 
 typedef struct plait_residence_device {
@@ -73,6 +77,7 @@ struct plait_residence {
     bool no_packing, loaded;
     plait_resident *entries;
     size_t n_entries, entry_capacity;
+    plait_map names;                 /* name -> its first entry */
     plait_residence_device *devices; /* one a device of the context */
 };
 
@@ -82,10 +87,17 @@ plait_resident *plait_residence_find(const plait_residence *residence, const cha
 plait_status plait_residence_load_zeros(plait_residence *residence);
 plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
                                           uint64_t size_bytes);
-/* First device in pin, then list order that runs the node; its number in *out. UNSUPPORTED with every device's
- * reason when there is none. `encodings` as for supports, or NULL. */
-plait_status plait_place_first(plait_context *context, const plait_pin *pins, int n_pins, const char *name,
-                               const plait_op_use *use, int *out_device, plait_cause *out_cause);
+/* Encodings of all weights, from what every reader in all graphs needs (encode.c). */
+plait_status plait_residence_choose_encodings(plait_residence *residence, const plait_graph *const *graphs,
+                                              int n_graphs);
+/* First pin whose pattern matches the name: its device, or -1. */
+int plait_residence_pin(const plait_residence *residence, const char *name);
+/* The device for one node, by the rules of place.c. `bound`: weights are where the residence has them, and the device
+ * must hold all that the node reads; otherwise (residence is being decided) any device will do. UNSUPPORTED names node,
+ * op, shapes and types, and each device's reason. */
+struct plait_placement;
+plait_status plait_place_node(const plait_residence *residence, const plait_graph *graph, uint32_t node,
+                              bool bound, struct plait_placement *out);
 /* True when the pattern ('*' matches any bytes) matches the whole name. */
 bool plait_pin_matches(const char *pattern, const char *name);
 
@@ -105,10 +117,11 @@ typedef struct plait_plan_value {
     plait_encoding encoding;
     /* Positions in the device's command order (memory.c): first write and last access, both included. */
     int32_t first, last;
-    uint32_t alias; /* value whose bytes it takes over (shared pair), or itself */
-    bool elided;    /* exists only inside a fused group */
-    bool is_output; /* read by the host at the end */
-    bool arrives;   /* comes by a transfer */
+    uint32_t alias;   /* value whose bytes it takes over (shared pair), or itself */
+    bool elided;      /* exists only inside a fused group */
+    bool is_output;   /* read by the host at the end */
+    bool arrives;     /* comes by a transfer */
+    uint32_t version; /* writes of its storage that it holds, while segments are built */
 } plait_plan_value;
 
 typedef struct plait_placement {
@@ -147,11 +160,12 @@ typedef struct plait_plan_segment {
 typedef struct plait_plan_transfer {
     uint32_t source, target; /* values */
     uint64_t size_bytes;
+    uint64_t staging_offset; /* in the run's staging of transfers */
 } plait_plan_transfer;
 
 typedef struct plait_plan_input {
     uint32_t storage;
-    int device;
+    int device; /* -1, and no value: nothing reads it */
     uint32_t value;
     uint64_t host_offset; /* in the run's input staging: the same for all devices */
 } plait_plan_input;
@@ -179,6 +193,7 @@ struct plait_plan {
     int64_t *bounds;
     plait_placement *placements; /* a node */
     uint32_t *value_of;          /* [device * n_storages + storage] -> value + 1, 0: not there */
+    uint32_t *versions;          /* [storage]: writes so far, while segments are built */
     plait_plan_value *values;
     plait_plan_segment *segments;
     plait_plan_transfer *transfers;
@@ -188,7 +203,7 @@ struct plait_plan {
     plait_plan_device *devices;
     size_t n_values, n_segments, n_transfers, n_inputs, n_outputs, n_steps;
     size_t value_capacity, segment_capacity, transfer_capacity, input_capacity, step_capacity;
-    uint64_t input_staging_bytes, output_staging_bytes;
+    uint64_t input_staging_bytes, output_staging_bytes, transfer_staging_bytes;
     plait_plan_facts facts;
 };
 
@@ -200,6 +215,8 @@ plait_status plait_plan_assign_memory(plait_plan *plan);
 void plait_plan_set_addresses(plait_plan *plan);
 plait_status plait_plan_verify(const plait_plan *plan);
 plait_status plait_plan_verify_queues(const plait_plan *plan);
+plait_status plait_plan_verify_versions(const plait_plan *plan);
+plait_status plait_plan_verify_staging(const plait_plan *plan);
 plait_status plait_plan_compile(plait_plan *plan);
 
 /* The instance of a storage on a device, or NULL. */

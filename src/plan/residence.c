@@ -1,14 +1,13 @@
-/* Residence: on which device, in which encoding, every weight and state of a model lives. Decided from all graphs
- * at once, before any plan; memory is allocated by load.
+/* Residence: on which device every weight and state of a model lives. Decided from all graphs at once, before any plan;
+ * encodings are chosen in encode.c, memory is allocated by load.c.
  *
  * Invariant: a weight has an entry on every device that runs a reader of it, so that no step ever moves weights;
- * a state has exactly one entry, on the device that runs its writers. */
+ * a state has exactly one entry, its home: a device that runs all its writers, and its readers too, where there is one. */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "base/strbuf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,70 +32,51 @@ bool plait_pin_matches(const char *pattern, const char *name) {
 }
 
 plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device) {
-    for (size_t i = 0; i < residence->n_entries; i++) {
-        plait_resident *entry = &residence->entries[i];
-        if ((device < 0 || entry->device == device) && strcmp(entry->name, name) == 0) return entry;
-    }
+    uint32_t first;
+    if (!plait_map_get(&residence->names, name, strlen(name), &first)) return NULL;
+    for (int32_t i = (int32_t)first; i >= 0; i = residence->entries[i].next)
+        if (device < 0 || residence->entries[i].device == device) return &residence->entries[i];
     return NULL;
 }
 
-/* ---- which device ---- */
-
-static bool device_runs(plait_context *context, int d, const plait_op_use *use, char *reason,
-                        size_t reason_bytes) {
-    plait_device *device = context->devices[d].device;
-    return device->vtable->supports(device, use, NULL, reason, reason_bytes);
+int plait_residence_pin(const plait_residence *residence, const char *name) {
+    for (int i = 0; i < residence->n_pins; i++)
+        if (plait_pin_matches(residence->pins[i].pattern, name)) return residence->pins[i].device;
+    return -1;
 }
 
-static plait_status nobody_runs(plait_context *context, const char *name, const plait_op_use *use) {
-    plait_strbuf text;
-    plait_strbuf_init(&text, PLAIT_ERROR_BYTES);
-    plait_strbuf_printf(&text, "node %s: no device runs %s(", name, use->op->name);
-    for (int i = 0; i < use->n_inputs; i++) {
-        const plait_operand *o = &use->inputs[i];
-        if (!plait_op_has(use, i)) continue;
-        plait_strbuf_printf(&text, "%s%s [%lld, %lld, %lld, %lld]", i ? ", " : "", plait_dtype_name(o->dtype),
-                            (long long)o->dims[0], (long long)o->dims[1], (long long)o->dims[2],
-                            (long long)o->dims[3]);
-    }
-    plait_strbuf_append(&text, ")");
-    for (int d = 0; d < context->n_devices; d++) {
-        char reason[120] = "";
-        device_runs(context, d, use, reason, sizeof reason);
-        plait_strbuf_printf(&text, "; %s: %s", context->devices[d].device->name, reason);
-    }
-    plait_status status = plait_error(PLAIT_UNSUPPORTED, "%s", plait_strbuf_text(&text));
-    plait_strbuf_deinit(&text);
-    return status;
+/* ---- entries ---- */
+
+static plait_status append_entry(plait_residence *residence, const plait_graph_storage *row,
+                                 const plait_operand *shape, int device) {
+    PLAIT_TRY(plait_grow(&residence->entries, &residence->entry_capacity, residence->n_entries + 1,
+                         sizeof *residence->entries, PLAIT_MAX_NAME << 16, "residence"));
+    plait_resident *entry = &residence->entries[residence->n_entries];
+    *entry = (plait_resident){.kind = row->kind, .shape = *shape, .device = device, .next = -1};
+    entry->name = plait_arena_string(&residence->strings, row->name);
+    if (!entry->name) return plait_error_memory("residence", strlen(row->name));
+    entry->cause = residence->context->n_devices == 1 ? PLAIT_CAUSE_ONLY_DEVICE : PLAIT_CAUSE_READERS;
+    if (plait_residence_pin(residence, entry->name) == device) entry->cause = PLAIT_CAUSE_PINNED;
+    entry->size_bytes = row->size_bytes;
+    entry->alignment = residence->context->devices[device].info.alignment;
+    entry->slot = row->kind == PLAIT_STORAGE_STATE ? PLAIT_SLOT_STATE : PLAIT_NO_SLOT;
+    plait_resident *same = plait_residence_find(residence, row->name, -1);
+    while (same && same->next >= 0) same = &residence->entries[same->next];
+    if (same)
+        same->next = (int32_t)residence->n_entries;
+    else
+        PLAIT_TRY(plait_map_put(&residence->names, entry->name, strlen(entry->name),
+                                (uint32_t)residence->n_entries, NULL));
+    residence->n_entries++;
+    return PLAIT_OK;
 }
 
-plait_status plait_place_first(plait_context *context, const plait_pin *pins, int n_pins, const char *name,
-                               const plait_op_use *use, int *out_device, plait_cause *out_cause) {
-    char reason[120];
-    int preferred = 0;
-    bool pinned = false;
-    for (int i = 0; i < n_pins && !pinned; i++)
-        if (plait_pin_matches(pins[i].pattern, name)) preferred = pins[i].device, pinned = true;
-    for (int k = -1; k < context->n_devices; k++) {
-        int d = k < 0 ? preferred : k;
-        if (k == preferred || !device_runs(context, d, use, reason, sizeof reason)) continue;
-        *out_device = d;
-        *out_cause = k >= 0                    ? PLAIT_CAUSE_LACKING
-                     : pinned                  ? PLAIT_CAUSE_PINNED
-                     : context->n_devices == 1 ? PLAIT_CAUSE_ONLY_DEVICE
-                                               : PLAIT_CAUSE_FIRST;
-        return PLAIT_OK;
-    }
-    return nobody_runs(context, name, use);
-}
-
-/* ---- collecting ---- */
-
+/* An entry for the storage on the device, unless it is there; a state has one entry only. */
 static plait_status add_entry(plait_residence *residence, const plait_graph *graph, uint32_t storage,
                               int device) {
     const plait_graph_storage *row = &graph->storages[storage];
     const plait_operand *shape = &graph->tensors[row->root].shape;
-    plait_resident *any = plait_residence_find(residence, row->name, -1);
+    const plait_resident *any = plait_residence_find(residence, row->name, -1);
     if (any && (any->kind != row->kind || any->shape.dtype != shape->dtype ||
                 memcmp(any->shape.dims, shape->dims, sizeof shape->dims) != 0))
         return plait_error(PLAIT_INVALID_ARGUMENT,
@@ -104,103 +84,109 @@ static plait_status add_entry(plait_residence *residence, const plait_graph *gra
                            graph->name);
     if (any && (any->kind == PLAIT_STORAGE_STATE || plait_residence_find(residence, row->name, device)))
         return PLAIT_OK;
-    PLAIT_TRY(plait_grow(&residence->entries, &residence->entry_capacity, residence->n_entries + 1,
-                         sizeof *any, PLAIT_MAX_NAME << 16, "residence"));
-    plait_resident *entry = &residence->entries[residence->n_entries];
-    entry->name = plait_arena_string(&residence->strings, row->name);
-    if (!entry->name) return plait_error_memory("residence", strlen(row->name));
-    entry->kind = row->kind;
-    entry->shape = *shape;
-    entry->device = device;
-    entry->cause = residence->context->n_devices == 1 ? PLAIT_CAUSE_ONLY_DEVICE : PLAIT_CAUSE_READERS;
-    entry->size_bytes = row->size_bytes;
-    entry->alignment = residence->context->devices[device].info.alignment;
-    entry->slot = row->kind == PLAIT_STORAGE_STATE ? PLAIT_SLOT_STATE : PLAIT_NO_SLOT;
-    residence->n_entries++;
+    return append_entry(residence, row, shape, device);
+}
+
+/* ---- homes of state ---- */
+
+/* Devices (one bit each) that run all nodes that touch a state, and all that write it; the pin of the state or of a
+ * writer, or -1. */
+typedef struct home {
+    uint64_t touch, write;
+    int pin;
+} home;
+
+static uint64_t devices_that_run(const plait_context *context, const plait_graph *graph, uint32_t n) {
+    plait_op_use use;
+    uint64_t mask = 0;
+    char reason[120];
+    plait_graph_use(graph, n, NULL, &use);
+    for (int d = 0; d < context->n_devices; d++) {
+        plait_device *device = context->devices[d].device;
+        if (device->vtable->supports(device, &use, NULL, reason, sizeof reason)) mask |= (uint64_t)1 << d;
+    }
+    return mask;
+}
+
+/* A node's word on the homes of the states that it touches; entries of states are first in the table. */
+static plait_status note_states(plait_residence *residence, const plait_graph *graph, uint32_t n,
+                                home **homes, size_t *capacity) {
+    const plait_graph_node *node = &graph->nodes[n];
+    for (int i = 0; i < node->n_inputs; i++) {
+        uint32_t storage = graph->tensors[node->inputs[i]].storage;
+        if (!node->inputs[i] || graph->storages[storage].kind != PLAIT_STORAGE_STATE) continue;
+        PLAIT_TRY(add_entry(residence, graph, storage, 0));
+        size_t index =
+            (size_t)(plait_residence_find(residence, graph->storages[storage].name, -1) - residence->entries);
+        size_t had = *capacity;
+        PLAIT_TRY(plait_grow(homes, capacity, index + 1, sizeof **homes, PLAIT_MAX_NAME << 16, "states"));
+        for (size_t k = had; k < *capacity; k++) (*homes)[k] = (home){UINT64_MAX, UINT64_MAX, -1};
+        home *row = &(*homes)[index];
+        uint64_t mask = devices_that_run(residence->context, graph, n);
+        bool writes = i == node->op->writes_input;
+        row->touch &= mask;
+        if (writes) row->write &= mask;
+        if (row->pin < 0) row->pin = plait_residence_pin(residence, graph->storages[storage].name);
+        if (row->pin < 0 && writes) row->pin = plait_residence_pin(residence, node->name);
+    }
     return PLAIT_OK;
 }
 
-/* Entries for what the nodes of a graph read, on the devices that would run them. Writers of state go first, so
- * that state lives where it is written. */
-static plait_status collect(plait_residence *residence, const plait_graph *graph, bool writers) {
+/* A pinned home that runs the writers; else the first device that runs everything; else the first that runs the
+ * writers; else the first at all: then what they write travels. */
+static int choose_home(const home *row, int n_devices) {
+    uint64_t all = n_devices >= 64 ? UINT64_MAX : ((uint64_t)1 << n_devices) - 1;
+    uint64_t touch = row->touch & all, write = row->write & all;
+    if (row->pin >= 0 && (write == 0 || (write >> row->pin & 1u))) return row->pin;
+    if (touch) return __builtin_ctzll(touch);
+    return write ? __builtin_ctzll(write) : 0;
+}
+
+static plait_status place_states(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
+    home *homes = NULL;
+    size_t capacity = 0;
+    plait_status status = PLAIT_OK;
+    for (int g = 0; g < n_graphs; g++)
+        for (uint32_t n = 0; status == PLAIT_OK && n < graphs[g]->n_nodes; n++)
+            status = note_states(residence, graphs[g], n, &homes, &capacity);
+    for (size_t i = 0; status == PLAIT_OK && i < residence->n_entries; i++) {
+        plait_resident *entry = &residence->entries[i];
+        entry->device = choose_home(&homes[i], residence->context->n_devices);
+        if (homes[i].pin == entry->device) entry->cause = PLAIT_CAUSE_PINNED;
+        entry->alignment = residence->context->devices[entry->device].info.alignment;
+    }
+    free(homes);
+    return status;
+}
+
+/* ---- weights ---- */
+
+/* Entries for the weights that a graph's nodes read, on the devices that would run them. */
+static plait_status place_weights(plait_residence *residence, const plait_graph *graph) {
     for (uint32_t n = 0; n < graph->n_nodes; n++) {
         const plait_graph_node *node = &graph->nodes[n];
-        plait_op_use use;
-        int device;
-        plait_cause cause;
-        if ((node->op->writes_input >= 0) != writers) continue;
-        plait_graph_use(graph, n, NULL, &use);
-        PLAIT_TRY(plait_place_first(residence->context, residence->pins, residence->n_pins, node->name, &use,
-                                    &device, &cause));
+        plait_placement placement;
+        PLAIT_TRY(plait_place_node(residence, graph, n, false, &placement));
         for (int i = 0; i < node->n_inputs; i++) {
-            if (!node->inputs[i]) continue;
             uint32_t storage = graph->tensors[node->inputs[i]].storage;
-            plait_storage_kind kind = graph->storages[storage].kind;
-            if (kind == PLAIT_STORAGE_WEIGHT || kind == PLAIT_STORAGE_STATE)
-                PLAIT_TRY(add_entry(residence, graph, storage, device));
+            if (node->inputs[i] && graph->storages[storage].kind == PLAIT_STORAGE_WEIGHT)
+                PLAIT_TRY(add_entry(residence, graph, storage, placement.device));
         }
     }
     return PLAIT_OK;
 }
 
-/* Storages that only outputs read (a weight or state given out as it is) live on the first device. */
-static plait_status collect_outputs(plait_residence *residence, const plait_graph *graph) {
+/* Storages that only outputs read (a weight or state given out as it is) live where they are pinned, or first. */
+static plait_status place_outputs(plait_residence *residence, const plait_graph *graph) {
     for (size_t o = 0; o < graph->n_outputs; o++) {
         uint32_t storage = graph->tensors[graph->outputs[o].tensor].storage;
         plait_storage_kind kind = graph->storages[storage].kind;
-        bool lives = plait_residence_find(residence, graph->storages[storage].name, -1) != NULL;
-        if (!lives && (kind == PLAIT_STORAGE_WEIGHT || kind == PLAIT_STORAGE_STATE))
-            PLAIT_TRY(add_entry(residence, graph, storage, 0));
+        const char *name = graph->storages[storage].name;
+        int pin = plait_residence_pin(residence, name);
+        bool stored = kind == PLAIT_STORAGE_WEIGHT || kind == PLAIT_STORAGE_STATE;
+        if (stored && !plait_residence_find(residence, name, -1))
+            PLAIT_TRY(add_entry(residence, graph, storage, pin >= 0 ? pin : 0));
     }
-    return PLAIT_OK;
-}
-
-/* ---- encodings ---- */
-
-enum { MAX_READERS = 64 };
-
-/* Everybody who reads the weight on its device, over all graphs; false when there are too many to list. */
-static bool list_readers(const plait_residence *residence, const plait_graph *const *graphs, int n_graphs,
-                         const plait_resident *entry, struct plait_weight_reader *readers, int *out_n) {
-    *out_n = 0;
-    (void)residence;
-    for (int g = 0; g < n_graphs; g++) {
-        const plait_graph *graph = graphs[g];
-        for (size_t n = 0; n < graph->n_nodes; n++)
-            for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
-                uint32_t id = graph->nodes[n].inputs[i];
-                const plait_graph_tensor *tensor = &graph->tensors[id];
-                if (!id || strcmp(graph->storages[tensor->storage].name, entry->name) != 0) continue;
-                if (graph->storages[tensor->storage].kind != PLAIT_STORAGE_WEIGHT) continue;
-                if (*out_n == MAX_READERS) return false;
-                readers[(*out_n)++] = (struct plait_weight_reader){graph->nodes[n].op, i, tensor->base == 0};
-            }
-        for (size_t o = 0; o < graph->n_outputs; o++)
-            if (strcmp(graph->storages[graph->tensors[graph->outputs[o].tensor].storage].name, entry->name) ==
-                0)
-                return false;
-    }
-    return true;
-}
-
-static plait_status choose_encoding(plait_residence *residence, const plait_graph *const *graphs,
-                                    int n_graphs, plait_resident *entry) {
-    plait_device *device = residence->context->devices[entry->device].device;
-    struct plait_weight_reader readers[MAX_READERS];
-    plait_weight_use use = {.dtype = entry->shape.dtype, .readers = readers};
-    plait_encoding_offer offer;
-    int n_offers = 1;
-    memcpy(use.dims, entry->shape.dims, sizeof use.dims);
-    memcpy(entry->encoding_name, "file", sizeof "file");
-    if (residence->no_packing || !list_readers(residence, graphs, n_graphs, entry, readers, &use.n_readers))
-        return PLAIT_OK;
-    plait_status status = device->vtable->encodings(device, &use, &offer, &n_offers);
-    if (status == PLAIT_UNSUPPORTED || (status == PLAIT_OK && n_offers == 0)) return PLAIT_OK;
-    PLAIT_TRY(status);
-    entry->encoding = offer.encoding;
-    memcpy(entry->encoding_name, offer.name, sizeof entry->encoding_name);
-    entry->size_bytes = offer.size_bytes;
-    if (offer.alignment > entry->alignment) entry->alignment = offer.alignment;
     return PLAIT_OK;
 }
 
@@ -268,12 +254,10 @@ static plait_status assign_slots(plait_residence *residence) {
 }
 
 static plait_status decide(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
-    for (int pass = 0; pass < 2; pass++)
-        for (int g = 0; g < n_graphs; g++) PLAIT_TRY(collect(residence, graphs[g], pass == 0));
-    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(collect_outputs(residence, graphs[g]));
-    for (size_t i = 0; i < residence->n_entries; i++)
-        if (residence->entries[i].kind == PLAIT_STORAGE_WEIGHT)
-            PLAIT_TRY(choose_encoding(residence, graphs, n_graphs, &residence->entries[i]));
+    PLAIT_TRY(place_states(residence, graphs, n_graphs));
+    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(place_weights(residence, graphs[g]));
+    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(place_outputs(residence, graphs[g]));
+    PLAIT_TRY(plait_residence_choose_encodings(residence, graphs, n_graphs));
     return assign_slots(residence);
 }
 
@@ -288,6 +272,7 @@ plait_status plait_residence_create(plait_residence **out, plait_context *contex
     atomic_init(&residence->references, 1);
     residence->context = context;
     plait_arena_init(&residence->strings, 0);
+    plait_map_init(&residence->names);
     residence->devices = plait_alloc_array((size_t)context->n_devices, sizeof *residence->devices);
     plait_status status = residence->devices ? PLAIT_OK : plait_error_memory("residence", 0);
     if (status == PLAIT_OK && options) {
@@ -326,6 +311,7 @@ void plait_residence_release(plait_residence *residence) {
         free(row->weights);
         free(row->weight_bytes);
     }
+    plait_map_deinit(&residence->names);
     free(residence->devices);
     free(residence->entries);
     free(residence->pins);

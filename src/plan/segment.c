@@ -25,21 +25,25 @@ static uint32_t value_index(const plait_plan *plan, const plait_plan_value *valu
 /* The tables are arrays in the plan's arena: room for the worst case is taken once, so nothing is moved. */
 static plait_status reserve_tables(plait_plan *plan) {
     const plait_graph *graph = plan->graph;
-    size_t n_devices = (size_t)plan->context->n_devices;
+    size_t n_devices = (size_t)plan->context->n_devices, n_writes = 0;
+    for (size_t n = 0; n < graph->n_nodes; n++) n_writes += graph->nodes[n].op->writes_input >= 0;
     plan->value_capacity = graph->n_storages * n_devices;
     plan->segment_capacity = graph->n_nodes;
-    plan->transfer_capacity = plan->input_capacity = plan->value_capacity;
+    plan->input_capacity = plan->value_capacity;
+    /* A storage goes to each device once, and again after each write in place. */
+    plan->transfer_capacity = plan->value_capacity + n_writes * n_devices;
     plan->step_capacity =
         graph->n_nodes + 2 * plan->transfer_capacity + plan->input_capacity + graph->n_outputs;
     plan->value_of = plait_arena_alloc(&plan->arena, plan->value_capacity, sizeof *plan->value_of);
+    plan->versions = plait_arena_alloc(&plan->arena, graph->n_storages, sizeof *plan->versions);
     plan->values = plait_arena_alloc(&plan->arena, plan->value_capacity, sizeof *plan->values);
     plan->segments = plait_arena_alloc(&plan->arena, plan->segment_capacity, sizeof *plan->segments);
     plan->transfers = plait_arena_alloc(&plan->arena, plan->transfer_capacity, sizeof *plan->transfers);
     plan->inputs = plait_arena_alloc(&plan->arena, plan->input_capacity, sizeof *plan->inputs);
     plan->outputs = plait_arena_alloc(&plan->arena, graph->n_outputs, sizeof *plan->outputs);
     plan->steps = plait_arena_alloc(&plan->arena, plan->step_capacity, sizeof *plan->steps);
-    if (plan->value_of && plan->values && plan->segments && plan->transfers && plan->inputs &&
-        plan->outputs && plan->steps)
+    if (plan->value_of && plan->versions && plan->values && plan->segments && plan->transfers &&
+        plan->inputs && plan->outputs && plan->steps)
         return PLAIT_OK;
     return plait_error_memory("plan tables", plan->step_capacity * sizeof *plan->steps);
 }
@@ -104,21 +108,29 @@ static plait_status add_input(plait_plan *plan, uint32_t storage, int device, pl
     return PLAIT_OK;
 }
 
-/* Brings a temporary from the device that made it. */
-static plait_status add_transfer(plait_plan *plan, uint32_t storage, int device, plait_plan_value **out) {
-    plait_plan_value *source = NULL;
-    for (int d = 0; d < plan->context->n_devices && !source; d++) {
+/* The instance that holds all writes so far; where several do, one that did not come by a transfer. */
+static plait_plan_value *newest(const plait_plan *plan, uint32_t storage) {
+    plait_plan_value *found = NULL;
+    for (int d = 0; d < plan->context->n_devices; d++) {
         plait_plan_value *value = plait_plan_value_on(plan, storage, d);
-        if (value && !value->arrives) source = value;
+        if (value && value->version == plan->versions[storage] && (!found || found->arrives)) found = value;
     }
+    return found;
+}
+
+/* Brings a temporary, or a state, from a device that has its newest bytes; `value` is NULL when it was never here. */
+static plait_status add_transfer(plait_plan *plan, uint32_t storage, int device, plait_plan_value *value) {
+    plait_plan_value *source = newest(plan, storage);
     if (!source)
         return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made",
                            plan->graph->storages[storage].name);
-    PLAIT_TRY(add_value(plan, storage, device, out));
-    (*out)->arrives = true;
-    plait_plan_transfer *transfer = &plan->transfers[plan->n_transfers];
-    *transfer = (plait_plan_transfer){value_index(plan, source), value_index(plan, *out),
-                                      plan->graph->storages[storage].size_bytes};
+    if (!value) PLAIT_TRY(add_value(plan, storage, device, &value));
+    value->arrives = true;
+    value->version = source->version;
+    plan->transfers[plan->n_transfers] =
+        (plait_plan_transfer){.source = value_index(plan, source),
+                              .target = value_index(plan, value),
+                              .size_bytes = plan->graph->storages[storage].size_bytes};
     add_step(plan, PLAIT_STEP_SEND, source->device, plan->n_transfers);
     plait_plan_step *receive = add_step(plan, PLAIT_STEP_RECEIVE, device, plan->n_transfers);
     receive->waits_for = (int32_t)(plan->n_steps - 2);
@@ -126,17 +138,39 @@ static plait_status add_transfer(plait_plan *plan, uint32_t storage, int device,
     return PLAIT_OK;
 }
 
-/* Makes sure that a storage is there when the device reads it. */
+/* A state at home is where the residence has it; elsewhere it is a copy. */
+static plait_status need_state(plait_plan *plan, uint32_t storage, int device, plait_plan_value *value) {
+    const plait_resident *entry =
+        plait_residence_find(plan->residence, plan->graph->storages[storage].name, -1);
+    plait_plan_value *home = entry ? plait_plan_value_on(plan, storage, entry->device) : NULL;
+    if (!home) PLAIT_TRY(add_resident(plan, storage, entry ? entry->device : device, &home));
+    if (home->device == device) value = home;
+    if (value && value->version == plan->versions[storage]) return PLAIT_OK;
+    return add_transfer(plan, storage, device, value);
+}
+
+/* Makes sure that the newest bytes of a storage are there when the device reads it. */
 static plait_status need(plait_plan *plan, uint32_t storage, int device) {
     plait_plan_value *value = plait_plan_value_on(plan, storage, device);
-    if (value) return PLAIT_OK;
     switch (plan->graph->storages[storage].kind) {
-    case PLAIT_STORAGE_INPUT: return add_input(plan, storage, device, &value);
-    case PLAIT_STORAGE_WEIGHT:
-    case PLAIT_STORAGE_STATE: return add_resident(plan, storage, device, &value);
+    case PLAIT_STORAGE_INPUT: return value ? PLAIT_OK : add_input(plan, storage, device, &value);
+    case PLAIT_STORAGE_WEIGHT: return value ? PLAIT_OK : add_resident(plan, storage, device, &value);
+    case PLAIT_STORAGE_STATE: return need_state(plan, storage, device, value);
     case PLAIT_STORAGE_TEMPORARY: break;
     }
-    return add_transfer(plan, storage, device, &value);
+    if (value && value->version == plan->versions[storage]) return PLAIT_OK;
+    return add_transfer(plan, storage, device, value);
+}
+
+/* What was written elsewhere goes home before the step ends. */
+static plait_status send_home(plait_plan *plan) {
+    for (uint32_t s = 0; s < plan->graph->n_storages; s++) {
+        if (plan->graph->storages[s].kind != PLAIT_STORAGE_STATE || plan->versions[s] == 0) continue;
+        const plait_resident *entry =
+            plait_residence_find(plan->residence, plan->graph->storages[s].name, -1);
+        if (entry) PLAIT_TRY(need(plan, s, entry->device));
+    }
+    return PLAIT_OK;
 }
 
 /* ---- building segments ---- */
@@ -172,6 +206,7 @@ static plait_status fill_node(plait_plan *plan, plait_plan_segment *segment, uin
         uint32_t storage = plan->graph->tensors[node->outputs[o]].storage;
         plait_plan_value *value = plait_plan_value_on(plan, storage, segment->device);
         if (!value) PLAIT_TRY(add_value(plan, storage, segment->device, &value));
+        value->version = ++plan->versions[storage];
         out->outputs[o] = operand_of(plan, node->outputs[o], segment->device);
     }
     return PLAIT_OK;
@@ -209,9 +244,7 @@ static plait_status build_outputs(plait_plan *plan) {
     const plait_graph *graph = plan->graph;
     for (size_t o = 0; o < graph->n_outputs; o++) {
         const plait_graph_tensor *tensor = &graph->tensors[graph->outputs[o].tensor];
-        plait_plan_value *value = NULL;
-        for (int d = 0; d < plan->context->n_devices && !value; d++)
-            value = plait_plan_value_on(plan, tensor->storage, d);
+        plait_plan_value *value = newest(plan, tensor->storage);
         for (int d = 0; d < plan->context->n_devices && !value; d++) { /* no node touches it */
             bool here = graph->storages[tensor->storage].kind == PLAIT_STORAGE_INPUT ||
                         plait_residence_find(plan->residence, graph->storages[tensor->storage].name, d);
@@ -233,55 +266,77 @@ static plait_status build_outputs(plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* Offsets of inputs and outputs in the run's staging. */
+/* Inputs that nothing reads: the host may write them all the same, into staging that goes nowhere. */
+static void add_unread_inputs(plait_plan *plan) {
+    for (uint32_t s = 0; s < plan->graph->n_storages; s++) {
+        bool read = plan->graph->storages[s].kind != PLAIT_STORAGE_INPUT;
+        for (int d = 0; d < plan->context->n_devices && !read; d++)
+            read = plait_plan_value_on(plan, s, d) != NULL;
+        if (!read)
+            plan->inputs[plan->n_inputs++] =
+                (plait_plan_input){.storage = s, .device = -1, .value = PLAIT_NO_SLOT};
+    }
+}
+
+/* Takes room in a staging area; offsets are multiples of 64. */
+static plait_status take_staging(uint64_t size_bytes, uint64_t *at, uint64_t *out_offset) {
+    uint64_t aligned;
+    *out_offset = *at;
+    if (!plait_align_u64(size_bytes, 64, &aligned) || !plait_add_u64(*at, aligned, at))
+        return plait_error(PLAIT_OUT_OF_RANGE, "staging: sizes overflow");
+    return PLAIT_OK;
+}
+
+/* Offsets of inputs, outputs and transfers in the run's staging. An input has one place for all devices. */
 static plait_status stage(plait_plan *plan) {
-    uint64_t at = 0;
     for (size_t i = 0; i < plan->n_inputs; i++) {
         plait_plan_input *input = &plan->inputs[i];
-        uint64_t known = PLAIT_NO_OFFSET, aligned;
-        for (size_t k = 0; k < i; k++)
-            if (plan->inputs[k].storage == input->storage) known = plan->inputs[k].host_offset;
-        input->host_offset = known == PLAIT_NO_OFFSET ? at : known;
-        if (known != PLAIT_NO_OFFSET) continue;
-        if (!plait_align_u64(plan->graph->storages[input->storage].size_bytes, 64, &aligned) ||
-            !plait_add_u64(at, aligned, &at))
-            return plait_error(PLAIT_OUT_OF_RANGE, "inputs: sizes overflow");
+        size_t same = 0;
+        while (plan->inputs[same].storage != input->storage) same++;
+        if (same < i)
+            input->host_offset = plan->inputs[same].host_offset;
+        else
+            PLAIT_TRY(take_staging(plan->graph->storages[input->storage].size_bytes,
+                                   &plan->input_staging_bytes, &input->host_offset));
     }
-    plan->input_staging_bytes = at;
-    at = 0;
-    for (size_t o = 0; o < plan->n_outputs; o++) {
-        uint64_t aligned;
-        plan->outputs[o].host_offset = at;
-        if (!plait_align_u64(plan->outputs[o].size_bytes, 64, &aligned) || !plait_add_u64(at, aligned, &at))
-            return plait_error(PLAIT_OUT_OF_RANGE, "outputs: sizes overflow");
-    }
-    plan->output_staging_bytes = at;
+    for (size_t o = 0; o < plan->n_outputs; o++)
+        PLAIT_TRY(take_staging(plan->outputs[o].size_bytes, &plan->output_staging_bytes,
+                               &plan->outputs[o].host_offset));
+    for (size_t t = 0; t < plan->n_transfers; t++)
+        PLAIT_TRY(take_staging(plan->transfers[t].size_bytes, &plan->transfer_staging_bytes,
+                               &plan->transfers[t].staging_offset));
     return PLAIT_OK;
 }
 
 /* ---- prepare ---- */
 
-/* Values that somebody outside the segment needs: read by another segment, sent, or an output. */
-static void mark_needed(plait_plan *plan) {
-    uint32_t n_values = (uint32_t)plan->n_values;
-    for (size_t s = 0; s < plan->n_segments; s++) {
-        plait_plan_segment *segment = &plan->segments[s];
-        for (uint32_t n = 0; n < segment->n_nodes; n++)
-            for (int o = 0; o < segment->nodes[n].n_outputs; o++) {
-                plait_segment_operand *output = &segment->nodes[n].outputs[o];
-                bool needed = output->value < n_values && plan->values[output->value].is_output;
-                for (size_t t = 0; t < plan->n_transfers; t++)
-                    needed |= plan->transfers[t].source == output->value;
-                for (size_t later = s + 1; !needed && later < plan->n_segments; later++) {
-                    const plait_plan_segment *other = &plan->segments[later];
-                    for (uint32_t m = 0; !needed && m < other->n_nodes; m++)
-                        for (int i = 0; i < other->nodes[m].n_inputs; i++)
-                            needed |= (other->nodes[m].present >> i & 1u) &&
-                                      other->nodes[m].inputs[i].value == output->value;
-                }
-                output->needed_after |= needed;
+/* Values that somebody outside the segment needs: read or written by another segment, sent, or an output. */
+static plait_status mark_needed(plait_plan *plan) {
+    enum { NOBODY = 0, SEVERAL = -1 }; /* otherwise the segment that touches it, from 1 */
+    int32_t *touched = plait_alloc_array(plan->n_values, sizeof *touched);
+    if (!touched) return plait_error_memory("plan", plan->n_values * sizeof *touched);
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++) {
+            const plait_segment_node *node = &plan->segments[s].nodes[n];
+            for (int k = 0; k < node->n_inputs + node->n_outputs; k++) {
+                bool input = k < node->n_inputs;
+                if (input && !(node->present >> k & 1u)) continue;
+                uint32_t v = input ? node->inputs[k].value : node->outputs[k - node->n_inputs].value;
+                bool other = touched[v] != NOBODY && touched[v] != (int32_t)s + 1;
+                touched[v] = other ? SEVERAL : (int32_t)s + 1;
             }
-    }
+        }
+    for (size_t t = 0; t < plan->n_transfers; t++)
+        touched[plan->transfers[t].source] = touched[plan->transfers[t].target] = SEVERAL;
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++)
+            for (int o = 0; o < plan->segments[s].nodes[n].n_outputs; o++) {
+                plait_segment_operand *output = &plan->segments[s].nodes[n].outputs[o];
+                output->needed_after |=
+                    touched[output->value] == SEVERAL || plan->values[output->value].is_output;
+            }
+    free(touched);
+    return PLAIT_OK;
 }
 
 /* The device's answer must name every node once and keep every dependency of the segment. */
@@ -342,8 +397,10 @@ plait_status plait_plan_segment_nodes(plait_plan *plan) {
             end++;
         PLAIT_TRY(build_segment(plan, first, end));
     }
+    PLAIT_TRY(send_home(plan));
     PLAIT_TRY(build_outputs(plan));
+    add_unread_inputs(plan);
     PLAIT_TRY(stage(plan));
-    mark_needed(plan);
+    PLAIT_TRY(mark_needed(plan));
     return prepare_segments(plan);
 }

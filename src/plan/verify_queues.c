@@ -58,6 +58,59 @@ static void note(queues *q, int kind, uint64_t begin, uint64_t size, int process
     q->n_events++;
 }
 
+/* ---- staging ---- */
+
+typedef struct range {
+    uint64_t begin, size;
+    uint32_t owner;
+} range;
+
+static int by_begin(const void *a, const void *b) {
+    const range *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Ranges of different owners lie inside the area and share no byte. */
+static plait_status check_ranges(range *ranges, size_t n, uint64_t area, const char *what) {
+    uint64_t end = 0;
+    if (n) qsort(ranges, n, sizeof *ranges, by_begin);
+    for (size_t i = 0; i < n; i++) {
+        bool same = i > 0 && ranges[i].owner == ranges[i - 1].owner;
+        if (ranges[i].size == 0 || same) continue;
+        if (ranges[i].begin < end || ranges[i].begin > area || ranges[i].size > area - ranges[i].begin)
+            return plait_error(PLAIT_INTERNAL,
+                               "proof: %s: bytes [%llu, +%llu) are another's or leave the area of %llu", what,
+                               (unsigned long long)ranges[i].begin, (unsigned long long)ranges[i].size,
+                               (unsigned long long)area);
+        end = ranges[i].begin + ranges[i].size;
+    }
+    return PLAIT_OK;
+}
+
+static plait_status check_areas(const plait_plan *plan, range *ranges) {
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        uint32_t storage = plan->inputs[i].storage;
+        ranges[i] = (range){plan->inputs[i].host_offset, plan->graph->storages[storage].size_bytes, storage};
+    }
+    PLAIT_TRY(check_ranges(ranges, plan->n_inputs, plan->input_staging_bytes, "input staging"));
+    for (size_t o = 0; o < plan->n_outputs; o++)
+        ranges[o] = (range){plan->outputs[o].host_offset, plan->outputs[o].size_bytes, (uint32_t)o};
+    PLAIT_TRY(check_ranges(ranges, plan->n_outputs, plan->output_staging_bytes, "output staging"));
+    for (size_t t = 0; t < plan->n_transfers; t++)
+        ranges[t] = (range){plan->transfers[t].staging_offset, plan->transfers[t].size_bytes, (uint32_t)t};
+    return check_ranges(ranges, plan->n_transfers, plan->transfer_staging_bytes, "transfer staging");
+}
+
+plait_status plait_plan_verify_staging(const plait_plan *plan) {
+    size_t n = plan->n_inputs > plan->n_outputs ? plan->n_inputs : plan->n_outputs;
+    if (plan->n_transfers > n) n = plan->n_transfers;
+    range *ranges = plait_alloc_array(n, sizeof *ranges);
+    if (!ranges) return plait_error_memory("proof", n * sizeof *ranges);
+    plait_status status = check_areas(plan, ranges);
+    free(ranges);
+    return status;
+}
+
 /* ---- one step as the run carries it out ---- */
 
 static void host_begins(queues *q, int step) {
@@ -96,7 +149,9 @@ static void device_steps(queues *q, int step) {
             const plait_plan_output *output = &plan->outputs[item->item];
             note(q, 1, out_base + output->host_offset, output->size_bytes, process, true);
         } else if (item->kind == PLAIT_STEP_SEND || item->kind == PLAIT_STEP_RECEIVE) {
-            note(q, 2, item->item, 1, process, item->kind == PLAIT_STEP_SEND);
+            const plait_plan_transfer *transfer = &plan->transfers[item->item];
+            note(q, 2, transfer->staging_offset, transfer->size_bytes, process,
+                 item->kind == PLAIT_STEP_SEND);
         }
         memcpy(row(q, q->done, s), row(q, q->now, (size_t)process), (size_t)q->n_processes * sizeof *q->done);
     }

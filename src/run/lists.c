@@ -88,7 +88,7 @@ static void add_plan_step(plait_run *run, plait_run_list *list, int parity, size
     }
     case PLAIT_STEP_SEND:
         add_transfer(list, PLAIT_COMMAND_READ, value_region(run, transfer->source, 0, transfer->size_bytes),
-                     run->transfer_staging + run->transfer_offsets[step->item],
+                     run->transfer_staging + transfer->staging_offset,
                      &run->transfer_sizes[parity][step->item]);
         add_signal(run, list, parity, step->device, signal_of_step(plan, s));
         break;
@@ -96,7 +96,7 @@ static void add_plan_step(plait_run *run, plait_run_list *list, int parity, size
         add_wait(run, list, parity, plan->steps[step->waits_for].device,
                  signal_of_step(plan, (size_t)step->waits_for));
         add_transfer(list, PLAIT_COMMAND_WRITE, value_region(run, transfer->target, 0, transfer->size_bytes),
-                     run->transfer_staging + run->transfer_offsets[step->item],
+                     run->transfer_staging + transfer->staging_offset,
                      &run->transfer_sizes[parity][step->item]);
         break;
     case PLAIT_STEP_READ_OUTPUT: {

@@ -16,19 +16,11 @@
 static plait_status allocate(plait_run *run) {
     const plait_plan *plan = run->plan;
     size_t n_dims = plan->graph->n_dims;
-    uint64_t transfer_bytes = 0, in_bytes, out_bytes;
+    uint64_t transfer_bytes, in_bytes, out_bytes;
     if (!plait_mul_u64(plan->input_staging_bytes, 2, &in_bytes) ||
         !plait_mul_u64(plan->output_staging_bytes, 2, &out_bytes))
         return plait_error(PLAIT_OUT_OF_RANGE, "staging: sizes overflow");
-    run->transfer_offsets = plait_alloc_array(plan->n_transfers, sizeof(uint64_t));
-    if (!run->transfer_offsets) return plait_error_memory("transfers", 0);
-    for (size_t t = 0; t < plan->n_transfers; t++) {
-        uint64_t aligned;
-        run->transfer_offsets[t] = transfer_bytes;
-        if (!plait_align_u64(plan->transfers[t].size_bytes, 64, &aligned) ||
-            !plait_add_u64(transfer_bytes, aligned, &transfer_bytes))
-            return plait_error(PLAIT_OUT_OF_RANGE, "transfers: sizes overflow");
-    }
+    transfer_bytes = plan->transfer_staging_bytes;
     run->dims = plait_alloc_array(n_dims, sizeof(int64_t));
     run->input_staging = plait_alloc_aligned(64, in_bytes);
     run->output_staging = plait_alloc_aligned(64, out_bytes);
@@ -137,7 +129,6 @@ void plait_run_destroy(plait_run *run) {
     free(run->input_staging);
     free(run->output_staging);
     free(run->transfer_staging);
-    free(run->transfer_offsets);
     plait_plan_release(run->plan);
     free(run);
 }

@@ -31,7 +31,6 @@ struct plait_run {
     uint8_t *input_staging;  /* two halves */
     uint8_t *output_staging; /* two halves */
     uint8_t *transfer_staging;
-    uint64_t *transfer_offsets;
     uint64_t *input_sizes[2]; /* bytes to move by input index, by parity */
     uint64_t *output_sizes[2];
     uint64_t *transfer_sizes[2];

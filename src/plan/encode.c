@@ -1,0 +1,109 @@
+/* Encodings: how the bytes of each weight lie on its device. A device offers packings for a weight and everybody who
+ * reads it; the first offer is taken, file form when there is none.
+ *
+ * Invariant: a weight whose readers are too many to list, or that the host reads as an output, stays in file form. */
+#include "plan/plan.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_READERS = 64 };
+
+/* Readers of every entry, in one array: those of entry e are [first[e], first[e + 1]). */
+typedef struct reader_lists {
+    struct plait_weight_reader *readers;
+    size_t *first; /* n_entries + 1 */
+    bool *shown;   /* by an output */
+} reader_lists;
+
+static void lists_deinit(reader_lists *lists) {
+    free(lists->readers);
+    free(lists->first);
+    free(lists->shown);
+}
+
+/* Calls for every weight that a node reads and every entry of it: counts (`fill` false), or fills the lists. */
+static void visit(const plait_residence *residence, const plait_graph *graph, reader_lists *lists,
+                  bool fill) {
+    for (size_t n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
+            uint32_t id = graph->nodes[n].inputs[i];
+            const plait_graph_tensor *tensor = &graph->tensors[id];
+            const plait_graph_storage *storage = &graph->storages[tensor->storage];
+            if (!id || storage->kind != PLAIT_STORAGE_WEIGHT) continue;
+            const plait_resident *entry = plait_residence_find(residence, storage->name, -1);
+            while (entry) {
+                size_t *at = &lists->first[entry - residence->entries + (fill ? 0 : 1)];
+                if (fill)
+                    lists->readers[*at] =
+                        (struct plait_weight_reader){graph->nodes[n].op, i, tensor->base == 0};
+                (*at)++;
+                entry = entry->next >= 0 ? &residence->entries[entry->next] : NULL;
+            }
+        }
+}
+
+static void mark_shown(const plait_residence *residence, const plait_graph *graph, reader_lists *lists) {
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        uint32_t storage = graph->tensors[graph->outputs[o].tensor].storage;
+        const plait_resident *entry = plait_residence_find(residence, graph->storages[storage].name, -1);
+        while (entry && graph->storages[storage].kind == PLAIT_STORAGE_WEIGHT) {
+            lists->shown[entry - residence->entries] = true;
+            entry = entry->next >= 0 ? &residence->entries[entry->next] : NULL;
+        }
+    }
+}
+
+static plait_status list_readers(const plait_residence *residence, const plait_graph *const *graphs,
+                                 int n_graphs, reader_lists *lists) {
+    size_t n = residence->n_entries;
+    lists->first = plait_alloc_array(n + 2, sizeof *lists->first);
+    lists->shown = plait_alloc_array(n, sizeof *lists->shown);
+    if (!lists->first || !lists->shown) return plait_error_memory("readers of weights", n);
+    for (int g = 0; g < n_graphs; g++) {
+        visit(residence, graphs[g], lists, false);
+        mark_shown(residence, graphs[g], lists);
+    }
+    for (size_t e = 0; e < n; e++) lists->first[e + 1] += lists->first[e];
+    lists->readers = plait_alloc_array(lists->first[n], sizeof *lists->readers);
+    if (!lists->readers) return plait_error_memory("readers of weights", lists->first[n]);
+    for (int g = 0; g < n_graphs; g++) visit(residence, graphs[g], lists, true);
+    for (size_t e = n; e > 0; e--) lists->first[e] = lists->first[e - 1]; /* filling moved each to its end */
+    lists->first[0] = 0;
+    return PLAIT_OK;
+}
+
+static plait_status choose(const plait_residence *residence, const reader_lists *lists,
+                           plait_resident *entry) {
+    plait_device *device = residence->context->devices[entry->device].device;
+    size_t e = (size_t)(entry - residence->entries), n_readers = lists->first[e + 1] - lists->first[e];
+    plait_weight_use use = {.dtype = entry->shape.dtype, .readers = lists->readers + lists->first[e]};
+    plait_encoding_offer offer;
+    int n_offers = 1;
+    memcpy(use.dims, entry->shape.dims, sizeof use.dims);
+    memcpy(entry->encoding_name, "file", sizeof "file");
+    if (residence->no_packing || n_readers > MAX_READERS || lists->shown[e]) return PLAIT_OK;
+    use.n_readers = (int)n_readers;
+    plait_status status = device->vtable->encodings(device, &use, &offer, &n_offers);
+    if (status == PLAIT_UNSUPPORTED || (status == PLAIT_OK && n_offers == 0)) return PLAIT_OK;
+    PLAIT_TRY(status);
+    entry->encoding = offer.encoding;
+    memcpy(entry->encoding_name, offer.name, sizeof entry->encoding_name);
+    entry->size_bytes = offer.size_bytes;
+    if (offer.alignment > entry->alignment) entry->alignment = offer.alignment;
+    return PLAIT_OK;
+}
+
+plait_status plait_residence_choose_encodings(plait_residence *residence, const plait_graph *const *graphs,
+                                              int n_graphs) {
+    reader_lists lists = {0};
+    plait_status status = list_readers(residence, graphs, n_graphs, &lists);
+    for (size_t e = 0; status == PLAIT_OK && e < residence->n_entries; e++)
+        if (residence->entries[e].kind == PLAIT_STORAGE_WEIGHT)
+            status = choose(residence, &lists, &residence->entries[e]);
+    lists_deinit(&lists);
+    return status;
+}

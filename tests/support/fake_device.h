@@ -1,0 +1,294 @@
+/* A device kind for tests: computes by the reference kernels, one group a node, and lacks what it is told to lack.
+ *
+ *   fake:lack=matmul+rope:align=256:group=3:share=no:fail=5
+ *
+ * `group`: that many neighbouring nodes run as one group; `share`: whether outputs may take over their inputs' bytes;
+ * `fail`: the launch with that number (from 1) fails, once. Memory that was never written holds 0xFF, which is no
+ * number in float32, so that a read before a write shows in results. */
+#ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
+#define PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "device/host_queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAKE_NODES_AT_MOST = 1 << 20 };
+
+typedef struct fake_device {
+    plait_device base;
+    bool lacks[PLAIT_OP_COUNT];
+    uint64_t alignment;
+    int group, fail, launches;
+    bool no_share;
+} fake_device;
+
+struct plait_program {
+    plait_segment_node *nodes; /* in the order of execution */
+    uint64_t *scratch_offsets;
+    int n_nodes, n_dims;
+    uint32_t scratch_slot;
+};
+
+extern const plait_device_vtable fake_vtable;
+
+/* ---- device ---- */
+
+static inline plait_status fake_lack(fake_device *device, const char *list) {
+    while (*list) {
+        size_t n = strcspn(list, "+");
+        char name[64] = "";
+        if (n >= sizeof name) return plait_error(PLAIT_INVALID_ARGUMENT, "lack=%.60s: too long", list);
+        memcpy(name, list, n);
+        const plait_op *op = plait_op_find(name);
+        if (!op) return plait_error(PLAIT_INVALID_ARGUMENT, "lack=%s: no such op", name);
+        device->lacks[op->id] = true;
+        list += n + (list[n] == '+');
+    }
+    return PLAIT_OK;
+}
+
+static inline plait_status fake_option(fake_device *device, const char *option) {
+    if (strncmp(option, "lack=", 5) == 0) return fake_lack(device, option + 5);
+    if (strncmp(option, "align=", 6) == 0) return device->alignment = (uint64_t)atoi(option + 6), PLAIT_OK;
+    if (strncmp(option, "group=", 6) == 0) return device->group = atoi(option + 6), PLAIT_OK;
+    if (strncmp(option, "fail=", 5) == 0) return device->fail = atoi(option + 5), PLAIT_OK;
+    if (strcmp(option, "share=no") == 0) return device->no_share = true, PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown", option);
+}
+
+static inline plait_status fake_create(const char *const *options, int n_options, const plait_logger *logger,
+                                       plait_device **out) {
+    (void)logger;
+    fake_device *device = plait_alloc_array(1, sizeof *device);
+    if (!device) return plait_error_memory("fake device", sizeof *device);
+    device->base.vtable = &fake_vtable;
+    device->alignment = 64;
+    device->group = 1;
+    strcpy(device->base.name, "fake");
+    for (int i = 0; i < n_options; i++) {
+        plait_status status = fake_option(device, options[i]);
+        if (status == PLAIT_OK) continue;
+        free(device);
+        return status;
+    }
+    *out = &device->base;
+    return PLAIT_OK;
+}
+
+static inline void fake_destroy(plait_device *device) {
+    free(device);
+}
+
+static inline plait_status fake_describe(plait_device *device, plait_device_info *out) {
+    *out = (plait_device_info){.kind = "fake",
+                               .numeric_class = "reference",
+                               .memory_total_bytes = (uint64_t)1 << 34,
+                               .memory_free_bytes = (uint64_t)1 << 34,
+                               .max_buffer_bytes = (uint64_t)1 << 34,
+                               .alignment = ((fake_device *)device)->alignment};
+    memcpy(out->name, device->name, sizeof out->name);
+    return PLAIT_OK;
+}
+
+static inline plait_status fake_health(plait_device *device) {
+    (void)device;
+    return PLAIT_OK;
+}
+
+/* ---- memory ---- */
+
+static inline plait_status fake_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                              plait_buffer **out) {
+    plait_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
+    void *host = buffer ? plait_alloc_aligned(256, size_bytes ? size_bytes : 1) : NULL;
+    if (!host) {
+        free(buffer);
+        return plait_error_memory("buffer", size_bytes);
+    }
+    memset(host, usage == PLAIT_BUFFER_TEMPORARY ? 0xFF : 0, size_bytes);
+    *buffer = (plait_buffer){.device = device, .size_bytes = size_bytes, .usage = usage, .host = host};
+    *out = buffer;
+    return PLAIT_OK;
+}
+
+static inline void fake_buffer_destroy(plait_buffer *buffer) {
+    if (!buffer) return;
+    free(buffer->host);
+    free(buffer);
+}
+
+/* ---- running ---- */
+
+static inline void fake_operand(const plait_segment_operand *from, plait_buffer *const *slots,
+                                const int64_t *dims, plait_operand *out) {
+    *out = from->shape;
+    if (from->outer.dim >= 0) out->dims[from->outer.axis] = plait_extent_value(&from->outer, 0, dims);
+    out->data = slots[from->slot] ? (char *)slots[from->slot]->host + from->offset : NULL;
+}
+
+static inline plait_status fake_run_node(const plait_segment_node *node, plait_buffer *const *slots,
+                                         const int64_t *dims, void *scratch) {
+    uint32_t error_word = 0;
+    plait_op_use use = {.op = node->op,
+                        .n_inputs = node->n_inputs,
+                        .n_outputs = node->n_outputs,
+                        .present = node->present,
+                        .error_word = &error_word};
+    memcpy(use.attrs, node->attrs, sizeof use.attrs);
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->present >> i & 1u) fake_operand(&node->inputs[i], slots, dims, &use.inputs[i]);
+    for (int o = 0; o < node->n_outputs; o++) fake_operand(&node->outputs[o], slots, dims, &use.outputs[o]);
+    node->op->reference(&use, scratch);
+    if (!error_word) return PLAIT_OK;
+    return plait_error(PLAIT_OUT_OF_RANGE, "node %s: an id is out of range", node->name);
+}
+
+static inline plait_status fake_launch(plait_device *device, const plait_program *program,
+                                       plait_buffer *const *slots, const int64_t *dims) {
+    fake_device *fake = (fake_device *)device;
+    if (++fake->launches == fake->fail)
+        return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, fake->launches);
+    for (int n = 0; n < program->n_nodes; n++) {
+        plait_buffer *arena = slots[program->scratch_slot];
+        void *scratch = arena ? (char *)arena->host + program->scratch_offsets[n] : NULL;
+        PLAIT_TRY(fake_run_node(&program->nodes[n], slots, dims, scratch));
+    }
+    return PLAIT_OK;
+}
+
+static inline plait_status fake_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
+    return plait_host_queue_create(device, flags, fake_launch, out);
+}
+
+/* ---- programs ---- */
+
+static inline bool fake_supports(plait_device *device, const plait_op_use *use,
+                                 const plait_encoding *encodings, char *reason, size_t reason_bytes) {
+    (void)encodings;
+    if (!((fake_device *)device)->lacks[use->op->id]) return true;
+    snprintf(reason, reason_bytes, "it was told to lack %s", use->op->name);
+    return false;
+}
+
+static inline size_t fake_scratch(const plait_segment_node *node) {
+    plait_op_use use = {
+        .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
+    memcpy(use.attrs, node->attrs, sizeof use.attrs);
+    for (int i = 0; i < node->n_inputs; i++) use.inputs[i] = node->inputs[i].shape;
+    for (int o = 0; o < node->n_outputs; o++) use.outputs[o] = node->outputs[o].shape;
+    return node->op->reference_scratch ? node->op->reference_scratch(&use) : 0;
+}
+
+/* Output 0 over input i: equal shapes and strides, the whole value, and no other operand of the same value. */
+static inline bool fake_may_share(const plait_segment_node *node, int i) {
+    const plait_segment_operand *in = &node->inputs[i], *out = &node->outputs[0];
+    bool equal = in->shape.dtype == out->shape.dtype && in->view_offset == 0 && !in->is_weight &&
+                 memcmp(in->shape.dims, out->shape.dims, sizeof out->shape.dims) == 0 &&
+                 memcmp(in->shape.strides, out->shape.strides, sizeof out->shape.strides) == 0;
+    for (int k = 0; k < node->n_inputs; k++)
+        equal = equal && (k == i || !(node->present >> k & 1u) || node->inputs[k].value != in->value);
+    return equal && (node->op->in_place_inputs >> i & node->present >> i & 1u);
+}
+
+static inline void fake_prepared_destroy(plait_device *device, plait_prepared *prepared) {
+    (void)device;
+    free(prepared->groups);
+    free(prepared->order);
+    free(prepared->shared);
+    *prepared = (plait_prepared){0};
+}
+
+static inline plait_status fake_prepare(plait_device *device, const plait_segment *segment,
+                                        plait_prepared *out) {
+    const fake_device *fake = (const fake_device *)device;
+    size_t n = (size_t)segment->n_nodes;
+    plait_prepared p = {.groups = plait_alloc_array(n, sizeof *p.groups),
+                        .order = plait_alloc_array(n, sizeof *p.order),
+                        .shared = plait_alloc_array(n * PLAIT_MAX_INPUTS, sizeof *p.shared)};
+    if (!p.groups || !p.order || !p.shared) {
+        fake_prepared_destroy(device, &p);
+        return plait_error_memory("preparing", n);
+    }
+    for (int k = 0; k < segment->n_nodes; k++) {
+        const plait_segment_node *node = &segment->nodes[k];
+        p.order[k] = k;
+        if (k % fake->group == 0) p.groups[p.n_groups++] = (plait_group){.first = k, .scratch_alignment = 16};
+        plait_group *group = &p.groups[p.n_groups - 1];
+        group->n++;
+        if (fake_scratch(node) > group->scratch_bytes) group->scratch_bytes = fake_scratch(node);
+        for (int i = 0; i < node->n_inputs && !fake->no_share && fake->group == 1; i++)
+            if (fake_may_share(node, i)) {
+                p.shared[p.n_shared].output = node->outputs[0].value;
+                p.shared[p.n_shared++].input = node->inputs[i].value;
+            }
+    }
+    *out = p;
+    return PLAIT_OK;
+}
+
+static inline void fake_program_destroy(plait_device *device, plait_program *program) {
+    (void)device;
+    if (!program) return;
+    free(program->nodes);
+    free(program->scratch_offsets);
+    free(program);
+}
+
+static inline plait_status fake_compile(plait_device *device, const plait_segment *segment,
+                                        const plait_prepared *prepared, plait_program **out) {
+    size_t n = (size_t)segment->n_nodes;
+    plait_program *program = plait_alloc_array(1, sizeof *program);
+    if (!program) return plait_error_memory("program", sizeof *program);
+    program->nodes = plait_alloc_array(n, sizeof *program->nodes);
+    program->scratch_offsets = plait_alloc_array(n, sizeof *program->scratch_offsets);
+    if (!program->nodes || !program->scratch_offsets) {
+        fake_program_destroy(device, program);
+        return plait_error_memory("program", n);
+    }
+    for (int g = 0; g < prepared->n_groups; g++)
+        for (int k = prepared->groups[g].first; k < prepared->groups[g].first + prepared->groups[g].n; k++) {
+            program->nodes[k] = segment->nodes[prepared->order[k]];
+            program->scratch_offsets[k] = prepared->groups[g].scratch_offset;
+        }
+    program->scratch_slot = prepared->n_groups ? prepared->groups[0].scratch_slot : 0;
+    program->n_nodes = segment->n_nodes;
+    *out = program;
+    return PLAIT_OK;
+}
+
+const plait_device_vtable fake_vtable = {
+    .version = PLAIT_DEVICE_VERSION,
+    .struct_bytes = sizeof(plait_device_vtable),
+    .kind = "fake",
+    .doc = "computes by reference kernels, for tests",
+    .create = fake_create,
+    .destroy = fake_destroy,
+    .describe = fake_describe,
+    .buffer_create = fake_buffer_create,
+    .buffer_destroy = fake_buffer_destroy,
+    .event_create = plait_host_event_create,
+    .event_destroy = plait_host_event_destroy,
+    .event_query = plait_host_event_query,
+    .event_wait = plait_host_event_wait,
+    .queue_create = fake_queue_create,
+    .queue_destroy = plait_host_queue_destroy,
+    .submit = plait_host_submit,
+    .synchronise = plait_host_synchronise,
+    .supports = fake_supports,
+    .prepare = fake_prepare,
+    .prepared_destroy = fake_prepared_destroy,
+    .compile = fake_compile,
+    .program_destroy = fake_program_destroy,
+    .health = fake_health,
+};
+
+/* Makes the kind known; may be called again. */
+static inline plait_status fake_register(void) {
+    return plait_device_kind("fake") ? PLAIT_OK : plait_device_register(&fake_vtable);
+}
+
+#endif
