@@ -28,7 +28,7 @@ static inline float random_float(void) {
 
 /* Where the half-precision fields of a block lie, -1 for none. */
 static inline void half_fields(plait_dtype dtype, int out[2]) {
-    out[0] = dtype == PLAIT_Q6_K ? 208 : 0;
+    out[0] = dtype == PLAIT_Q6_K ? 208 : dtype == PLAIT_Q2_K ? 80 : 0;
     bool two = dtype == PLAIT_Q4_1 || dtype == PLAIT_Q5_1 || dtype == PLAIT_Q4_K || dtype == PLAIT_Q5_K;
     out[1] = two ? 2 : -1;
 }

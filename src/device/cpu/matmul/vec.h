@@ -4,7 +4,24 @@
 
 #include "device/cpu/matmul/packing.h"
 
+/* Instrumented builds keep calls and loops: checks on every unrolled copy make compilers run for many minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VEC_KEEP_CALLS
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer) ||                       \
+    __has_feature(thread_sanitizer)
+#define VEC_KEEP_CALLS
+#endif
+#endif
+
+#ifdef VEC_KEEP_CALLS
+#ifndef VEC_KEEP_LOOPS
+#define VEC_KEEP_LOOPS
+#endif
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 /* Before a loop of constant length whose arrays must become registers. */
 #ifdef VEC_KEEP_LOOPS

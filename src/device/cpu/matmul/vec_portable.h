@@ -2,7 +2,9 @@
 #ifndef PLAIT_DEVICE_CPU_MATMUL_VEC_PORTABLE_H
 #define PLAIT_DEVICE_CPU_MATMUL_VEC_PORTABLE_H
 
+#ifndef VEC_KEEP_LOOPS
 #define VEC_KEEP_LOOPS /* a loop is small here, four vectors wide */
+#endif
 #include "device/cpu/matmul/vec.h"
 #include "tensor/float16.h"
 
