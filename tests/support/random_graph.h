@@ -20,6 +20,7 @@ typedef struct random_graph {
     plait_graph *graph;
     uint64_t state;
     int64_t bound;
+    bool plain; /* all weights of matrix products are float32 */
     plait_dim n;
     random_value values[RANDOM_GRAPH_VALUES];
     int n_values, n_weights, n_outputs;
@@ -76,7 +77,7 @@ static inline void rg_matmul(random_graph *r) {
     static const plait_dtype types[] = {PLAIT_F32, PLAIT_F16, PLAIT_Q8_0, PLAIT_Q4_0, PLAIT_BF16};
     static const int64_t widths[] = {16, 32, 64, 40};
     random_value x = *rg_value(r, false);
-    plait_dtype dtype = types[rg_pick(r, 5)];
+    plait_dtype dtype = types[r->plain ? 0 : rg_pick(r, 5)];
     int64_t m = widths[rg_pick(r, 4)];
     if (x.width % plait_dtype_block_elems(dtype)) dtype = PLAIT_F16;
     rg_add(r, plait_matmul(r->graph, rg_weight(r, dtype, PLAIT_SHAPE(x.width, m)), x.tensor), m, x.bounded);
@@ -257,8 +258,8 @@ static inline void rg_outputs(random_graph *r) {
 }
 
 /* The graph, sealed; NULL with the message set when the builder refused something, which is a fault of the test. */
-static inline plait_graph *random_graph_make(uint64_t seed, int n_steps) {
-    random_graph r = {.state = seed * 2 + 1};
+static inline plait_graph *random_graph_of(uint64_t seed, int n_steps, bool plain) {
+    random_graph r = {.state = seed * 2 + 1, .plain = plain};
     char name[32];
     bool cached = false;
     snprintf(name, sizeof name, "random %llu", (unsigned long long)seed);
@@ -278,6 +279,10 @@ static inline plait_graph *random_graph_make(uint64_t seed, int n_steps) {
     if (plait_graph_seal(r.graph) == PLAIT_OK) return r.graph;
     plait_graph_destroy(r.graph);
     return NULL;
+}
+
+static inline plait_graph *random_graph_make(uint64_t seed, int n_steps) {
+    return random_graph_of(seed, n_steps, false);
 }
 
 #endif
