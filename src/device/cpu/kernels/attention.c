@@ -22,7 +22,7 @@
 
 enum {
     CHUNK_KEYS = 256,
-    ROWS = 32,       /* rows that walk together */
+    ROWS = 64,       /* rows that walk together */
     LANES = 16,      /* units of a token and KV head, few tokens */
     FEW = 4,         /* tokens */
     DIRECT_ROWS = 4, /* up to so many rows read 16-bit keys where they lie */
@@ -184,24 +184,43 @@ static source source_of(const walk *w, const plait_operand *cache, float *decode
     return from;
 }
 
-static void decode_key(const walk *w, const source *from, const void *row, float *out) {
+/* Keys [begin, end) of a block; rows of the cache from `row` on. */
+static void decode_keys(const walk *w, const source *from, const char *row, int begin, int end) {
     const plait_operand *cache = from->cache;
     int64_t n = cache->dims[0];
-    if (!w->simd->decode(cache->dtype, row, out, n)) plait_quant_of(cache->dtype)->decode(row, out, n);
-    for (int64_t i = n; i < from->filled; i++) out[i] = 0.0f;
+    float *out = from->decoded + begin * from->filled;
+    bool together = n == from->filled && cache->strides[1] == plait_dtype_row_bytes(cache->dtype, n);
+    if (together && w->simd->decode(cache->dtype, row, out, (end - begin) * n)) return;
+    for (int j = begin; j < end; j++, row += cache->strides[1], out += from->filled) {
+        if (!w->simd->decode(cache->dtype, row, out, n)) plait_quant_of(cache->dtype)->decode(row, out, n);
+        for (int64_t i = n; i < from->filled; i++) out[i] = 0.0f;
+    }
 }
 
-/* rows[j] for the keys of a stretch. */
+/* rows[j] for the keys of a stretch: where they lie, or decoded. */
 static void find_rows(walk *w, const source *from, stretch all, const void **rows) {
-    for (int j = all.begin; j < all.end; j++) {
-        int64_t t = all.t + j;
-        const void *row = plait_ref_at(from->cache, 0, t % w->s->page_len, w->kv_head, page_of(w, t));
-        rows[j] = row;
-        if (from->direct) continue;
-        float *out = from->decoded + j * from->filled;
-        decode_key(w, from, row, out);
-        rows[j] = out;
+    const plait_operand *cache = from->cache;
+    int64_t page_len = w->s->page_len;
+    for (int j = all.begin; j < all.end;) {
+        int64_t offset = (all.t + j) % page_len;
+        int stop = (int)plait_min_i64(all.end, j + page_len - offset);
+        const char *row = plait_ref_at(cache, 0, offset, w->kv_head, page_of(w, all.t + j));
+        if (!from->direct) decode_keys(w, from, row, j, stop);
+        for (; j < stop; j++, row += cache->strides[1])
+            rows[j] = from->direct ? (const void *)row : from->decoded + j * from->filled;
     }
+}
+
+/* Asks for the lines of a block's keys before they are needed: walks of few rows wait for memory more than they
+ * compute. Only where the block lies in one page. */
+static void prefetch_block(walk *w, const plait_operand *cache, int64_t t) {
+    int64_t end = w->end[0], page_len = w->s->page_len, page_at = w->page_at, page = w->page;
+    if (w->n_rows > DIRECT_ROWS || t >= end || page_len % KEYS != 0) return;
+    int64_t found = page_of(w, t), n = plait_min_i64(KEYS, end - t);
+    const char *row = found < 0 ? NULL : plait_ref_at(cache, 0, t % page_len, w->kv_head, found);
+    for (int64_t i = 0; row && i < n * cache->strides[1]; i += 64) __builtin_prefetch(row + i, 0, 2);
+    w->page_at = page_at;
+    w->page = page;
 }
 
 /* The part of a stretch that rows [row, row + count) see, between the first and the last; empty: begin >= end. */
@@ -265,7 +284,9 @@ static void stretch_rows(walk *w, const source *k, const source *v, const void *
 static void walk_stretch(walk *w, stretch all) {
     source k = source_of(w, w->s->k, w->a.keys, w->s->d), v = source_of(w, w->s->v, w->a.values, w->s->e);
     const void *keys[KEYS], *values[KEYS];
+    prefetch_block(w, w->s->v, all.t);
     find_rows(w, &k, all, keys);
+    prefetch_block(w, w->s->k, all.t + KEYS);
     find_rows(w, &v, all, values);
     for (int r = 0; r < w->n_rows; r += 4)
         stretch_rows(w, &k, &v, keys, values, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);

@@ -90,6 +90,10 @@ INLINE W w_signed_bytes(const int8_t *p) {
     W_EACH(vf_signed_bytes(p + i * LANES));
 }
 
+INLINE W w_nibbles(const uint8_t *p, bool high) {
+    W_EACH(vf_nibbles(p + i * LANES, high));
+}
+
 /* n of 1 to 15 lanes. */
 INLINE W w_load_part(const float *p, int64_t n) {
     float lanes[W_LANES] = {0};

@@ -34,6 +34,13 @@ INLINE VF vf_swap_pairs(VF a) {
     return _mm256_permute_ps(a, 0xB1);
 }
 
+/* Codes of 4 bits, less 8: of the low halves of bytes, of the high ones. */
+INLINE VF vf_nibbles(const uint8_t *p, bool high) {
+    VI v = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    v = high ? _mm256_srli_epi32(v, 4) : _mm256_and_si256(v, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(v, _mm256_set1_epi32(8)));
+}
+
 #include "device/cpu/kernels/lanes.h"
 
 INLINE float w_sum(W v) {

@@ -35,6 +35,13 @@ INLINE VF vf_swap_pairs(VF a) {
     return _mm512_shuffle_ps(a, a, 0xB1);
 }
 
+/* Codes of 4 bits, less 8: of the low halves of bytes, of the high ones. */
+INLINE VF vf_nibbles(const uint8_t *p, bool high) {
+    VI v = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    v = high ? _mm512_srli_epi32(v, 4) : _mm512_and_si512(v, _mm512_set1_epi32(15));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(v, _mm512_set1_epi32(8)));
+}
+
 #include "device/cpu/kernels/lanes.h"
 
 /* Lanes 8 to 15. */

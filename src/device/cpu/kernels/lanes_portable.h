@@ -35,6 +35,13 @@ INLINE VF vf_swap_pairs(VF a) {
     return (VF){a[1], a[0], a[3], a[2]};
 }
 
+/* Codes of 4 bits, less 8: of the low halves of bytes, of the high ones. */
+INLINE VF vf_nibbles(const uint8_t *p, bool high) {
+    VI v = {p[0], p[1], p[2], p[3]};
+    v = high ? v >> 4 : v & 15;
+    return __builtin_convertvector(v - 8, VF);
+}
+
 #include "device/cpu/kernels/lanes.h"
 
 INLINE float w_sum(W v) {

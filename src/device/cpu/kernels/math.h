@@ -16,22 +16,33 @@
 /* Adding it leaves the nearest whole number in the low bits of a float32. */
 #define ROUNDER 12582912.0f
 
-/* x = n ln 2 + r; exp(r) by a polynomial; 2^n in two factors, so that n = 128 and products that overflow work. */
-INLINE W w_exp(W x) {
-    const W rounder = w_set(ROUNDER), floor_x = w_set(-87.0f);
-    W inside = w_min(w_set(89.0f), w_max(floor_x, x));
-    W n = w_sub(w_fma(inside, w_set(0x1.715476p+0f), rounder), rounder);
-    W r = w_fma(n, w_set(-0x1.62e4p-1f), inside);
-    r = w_fma(n, w_set(-0x1.7f7d1cp-20f), r);
+/* exp of |r| up to ln 2 / 2. */
+INLINE W exp_rest(W r) {
     W p = w_fma(w_set(0.0013814465f), r, w_set(0.008368781f));
     p = w_fma(p, r, w_set(0.041668393f));
     p = w_fma(p, r, w_set(0.1666652f));
     p = w_fma(p, r, w_set(0.49999994f));
-    p = w_fma(w_mul(r, r), p, r);
-    p = w_add(p, w_set(1.0f));
+    return w_add(w_fma(w_mul(r, r), p, r), w_set(1.0f));
+}
+
+/* x = n ln 2 + r; 2^n in two factors, so that n = 128 and products that overflow work. */
+INLINE W w_exp(W x) {
+    const W rounder = w_set(ROUNDER), floor_x = w_set(-87.0f);
+    W inside = w_min(w_set(89.0f), w_max(floor_x, x));
+    W n = w_sub(w_fma(inside, w_set(0x1.715476p+0f), rounder), rounder);
+    W p = exp_rest(w_fma(n, w_set(-0x1.7f7d1cp-20f), w_fma(n, w_set(-0x1.62e4p-1f), inside)));
     W half = w_fma(n, w_set(0.5f), rounder), rest = w_add(w_sub(n, w_sub(half, rounder)), rounder);
     p = w_mul(w_mul(p, w_exp2_of(half)), w_exp2_of(rest));
     return w_if_less(x, floor_x, w_set(0.0f), p);
+}
+
+/* The same bytes for x of at most 0, where one factor is enough. */
+INLINE W w_exp_falling(W x) {
+    const W rounder = w_set(ROUNDER), floor_x = w_set(-87.0f);
+    W inside = w_max(floor_x, x);
+    W t = w_fma(inside, w_set(0x1.715476p+0f), rounder), n = w_sub(t, rounder);
+    W p = exp_rest(w_fma(n, w_set(-0x1.7f7d1cp-20f), w_fma(n, w_set(-0x1.62e4p-1f), inside)));
+    return w_if_less(x, floor_x, w_set(0.0f), w_mul(p, w_exp2_of(t)));
 }
 
 /* An odd polynomial near 0, 1 - 2 / (exp(2 |x|) + 1) elsewhere. */
