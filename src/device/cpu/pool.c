@@ -12,7 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_SPIN_NS = 30000, LEAST_SPIN_NS = 500, SPINS_PER_LOOK = 16, TAKE_SHARE = 4 };
+enum {
+    MOST_SPIN_NS = 30000,
+    LEAST_SPIN_NS = 500,
+    SPINS_PER_LOOK = 16,   /* at the clock, which costs as much as some of them */
+    SPINS_BEFORE_HELP = 4, /* a worker that is this much later than another is late */
+    TAKE_SHARE = 4
+};
 
 /* What is left of a worker's home range: next unit in the upper half, end in the lower one. And for how long the worker
  * spins at a barrier and when idle: longer after a spin that was worth it, shorter after one that was not, so that a
@@ -20,6 +26,7 @@ enum { MOST_SPIN_NS = 30000, LEAST_SPIN_NS = 500, SPINS_PER_LOOK = 16, TAKE_SHAR
 typedef struct home_range {
     _Alignas(64) _Atomic uint64_t left[2];
     uint64_t barrier_spin_ns, idle_spin_ns; /* of the worker itself */
+    uint32_t before_barrier;                /* arrivals before its next barrier; of the worker itself */
 } home_range;
 
 typedef struct worker {
@@ -33,9 +40,10 @@ struct plait_cpu_pool {
     _Atomic uint32_t sleeping;            /* on `launch` */
     _Atomic bool stop;
     const plait_cpu_work *work;
-    _Alignas(64) _Atomic uint32_t arrived; /* at the current barrier */
-    _Alignas(64) _Atomic uint32_t passed;  /* counts barriers; futex word of those who wait at one */
-    _Atomic uint32_t waiting;              /* asleep on `passed` */
+    /* Arrivals at barriers since the beginning, modulo 2^32: a barrier is passed when it has grown by n_threads. Also
+     * the futex word of those who wait. One word, so that an arrival is one transfer between processors. */
+    _Alignas(64) _Atomic uint32_t arrived;
+    _Alignas(64) _Atomic uint32_t waiting; /* asleep on `arrived` */
     _Alignas(64) pthread_mutex_t holder;
     int n_threads;
     bool may_spin, holder_ready;
@@ -45,44 +53,45 @@ struct plait_cpu_pool {
 
 /* ---- waiting ---- */
 
-/* Spins until *word != before; false when the time is over. */
-static bool spin(_Atomic uint32_t *word, uint32_t before, uint64_t *spin_ns) {
-    uint64_t start = plait_time_ns();
+/* Spins until *word - before >= n; false when the time is over. */
+static bool spin(_Atomic uint32_t *word, uint32_t before, uint32_t n, uint64_t *spin_ns) {
+    uint64_t start = 0, now = 0;
     do {
         for (int i = 0; i < SPINS_PER_LOOK; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != before) {
+            if (atomic_load_explicit(word, memory_order_acquire) - before >= n) {
                 *spin_ns = *spin_ns < MOST_SPIN_NS / 2 ? 2 * *spin_ns : MOST_SPIN_NS;
                 return true;
             }
             plait_cpu_relax();
         }
-    } while (plait_time_ns() - start < *spin_ns);
+        now = plait_time_ns();
+        if (start == 0) start = now;
+    } while (now - start < *spin_ns);
     *spin_ns = *spin_ns > 2 * LEAST_SPIN_NS ? *spin_ns / 2 : LEAST_SPIN_NS;
     return false;
 }
 
-/* Returns when *word != before. */
-static void wait_change(const plait_cpu_pool *pool, _Atomic uint32_t *word, _Atomic uint32_t *sleepers,
-                        uint32_t before, uint64_t *spin_ns) {
-    if (pool->may_spin && spin(word, before, spin_ns)) return;
+/* Returns when *word - before >= n. */
+static void wait_growth(const plait_cpu_pool *pool, _Atomic uint32_t *word, _Atomic uint32_t *sleepers,
+                        uint32_t before, uint32_t n, uint64_t *spin_ns) {
+    if (pool->may_spin && spin(word, before, n, spin_ns)) return;
     atomic_fetch_add(sleepers, 1);
-    while (atomic_load(word) == before) plait_futex_wait(word, before, UINT64_MAX);
+    for (uint32_t value; (value = atomic_load(word)) - before < n;) plait_futex_wait(word, value, UINT64_MAX);
     atomic_fetch_sub(sleepers, 1);
 }
 
-static void change(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
-    atomic_fetch_add(word, 1);
+static void wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
     if (atomic_load(sleepers)) plait_futex_wake(word, INT32_MAX);
 }
 
 static void barrier(plait_cpu_pool *pool, int thread) {
-    uint32_t before = atomic_load_explicit(&pool->passed, memory_order_relaxed);
-    if (atomic_fetch_add(&pool->arrived, 1) + 1 == (uint32_t)pool->n_threads) {
-        atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
-        change(&pool->passed, &pool->waiting);
-    } else {
-        wait_change(pool, &pool->passed, &pool->waiting, before, &pool->ranges[thread].barrier_spin_ns);
-    }
+    home_range *own = &pool->ranges[thread];
+    uint32_t before = own->before_barrier, n = (uint32_t)pool->n_threads;
+    own->before_barrier += n;
+    if (atomic_fetch_add(&pool->arrived, 1) + 1 - before == n)
+        wake(&pool->arrived, &pool->waiting);
+    else
+        wait_growth(pool, &pool->arrived, &pool->waiting, before, n, &own->barrier_spin_ns);
 }
 
 /* ---- units ---- */
@@ -118,13 +127,28 @@ static bool take(_Atomic uint64_t *left, bool own, int64_t *out_begin, int64_t *
     }
 }
 
-static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
+static void run_range(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int owner, int thread) {
     int64_t units = work->units[phase], grain = grain_of(units), begin, end;
-    for (int k = 0; k < pool->n_threads; k++) {
-        int owner = (thread + k) % pool->n_threads;
-        while (take(&pool->ranges[owner].left[phase & 1], k == 0, &begin, &end))
-            work->run(work, phase, begin * grain, plait_min_i64(end * grain, units), thread);
+    while (take(&pool->ranges[owner].left[phase & 1], owner == thread, &begin, &end))
+        work->run(work, phase, begin * grain, plait_min_i64(end * grain, units), thread);
+}
+
+/* True when everybody else has arrived at the next barrier, soon. */
+static bool others_are_done(const plait_cpu_pool *pool, int thread) {
+    uint32_t before = pool->ranges[thread].before_barrier, others = (uint32_t)pool->n_threads - 1;
+    for (int i = 0; i < (pool->may_spin ? SPINS_BEFORE_HELP : 1); i++) {
+        if (atomic_load_explicit(&pool->arrived, memory_order_acquire) - before == others) return true;
+        plait_cpu_relax();
     }
+    return false;
+}
+
+/* The worker's own range, then those of who is late. */
+static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
+    run_range(pool, work, phase, thread, thread);
+    if (others_are_done(pool, thread)) return;
+    for (int k = 1; k < pool->n_threads; k++)
+        run_range(pool, work, phase, (thread + k) % pool->n_threads, thread);
 }
 
 /* ---- phases ---- */
@@ -154,6 +178,11 @@ static bool all_alone(const plait_cpu_work *work) {
     return true;
 }
 
+static void begin_launch(plait_cpu_pool *pool) {
+    atomic_fetch_add(&pool->launch, 1);
+    wake(&pool->launch, &pool->sleeping);
+}
+
 void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
     if (work->n_phases == 0) return;
     if (pool->n_threads == 1 || all_alone(work)) {
@@ -164,7 +193,7 @@ void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
     pool->work = work;
     /* The first phase's ranges are there before anybody wakes, so that nobody waits for a worker that is late. */
     for (int i = 0; i < pool->n_threads; i++) publish(pool, work, 0, i);
-    change(&pool->launch, &pool->sleeping);
+    begin_launch(pool);
     run_phases(pool, work, 0);
 }
 
@@ -173,7 +202,7 @@ static void *worker_main(void *argument) {
     plait_cpu_pool *pool = self->pool;
     uint32_t seen = 0;
     for (;;) {
-        wait_change(pool, &pool->launch, &pool->sleeping, seen, &pool->ranges[self->number].idle_spin_ns);
+        wait_growth(pool, &pool->launch, &pool->sleeping, seen, 1, &pool->ranges[self->number].idle_spin_ns);
         seen = atomic_load_explicit(&pool->launch, memory_order_acquire);
         if (atomic_load(&pool->stop)) return NULL;
         run_phases(pool, pool->work, self->number);
@@ -217,7 +246,7 @@ plait_status plait_cpu_pool_create(int n_threads, plait_cpu_pool **out) {
 void plait_cpu_pool_destroy(plait_cpu_pool *pool) {
     if (!pool) return;
     atomic_store(&pool->stop, true);
-    change(&pool->launch, &pool->sleeping);
+    begin_launch(pool);
     for (int i = 1; pool->workers && i < pool->n_threads; i++) plait_thread_join(&pool->workers[i].thread);
     if (pool->holder_ready) pthread_mutex_destroy(&pool->holder);
     free(pool->ranges);
