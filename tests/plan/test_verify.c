@@ -1,0 +1,634 @@
+/* The proof against plans that were broken on purpose: every kind of damage to a table that a run trusts is refused with
+ * a message that says what is wrong, and the plan without the damage is accepted. */
+#include "plan/plan.h"
+
+#include "support/evaluate.h"
+#include "support/fake_device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void assert_ok(plait_status status) {
+    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
+}
+
+/* Two layers of a transformer over two devices of which neither runs everything. */
+static plait_graph *layers(int n_layers) {
+    plait_graph *g = plait_graph_create(&(plait_graph_options){.name = "layers"});
+    assert_non_null(g);
+    plait_dim n = plait_graph_dim(g, "tokens", 8);
+    plait_tensor ids = plait_input(g, "ids", PLAIT_I32, PLAIT_SHAPE(n));
+    plait_tensor slots = plait_input(g, "slots", PLAIT_I32, PLAIT_SHAPE(n));
+    plait_tensor positions = plait_input(g, "positions", PLAIT_I32, PLAIT_SHAPE(n));
+    plait_tensor sequences = plait_input(g, "sequences", PLAIT_I32, PLAIT_SHAPE(n));
+    plait_tensor pages = plait_input(g, "pages", PLAIT_I32, PLAIT_SHAPE(3, 4));
+    plait_tensor x = plait_get_rows(g, plait_weight(g, "embed", PLAIT_Q8_0, PLAIT_SHAPE(32, 20)), ids);
+    for (int l = 0; l < n_layers; l++) {
+        char name[32];
+#define NAME(what) (snprintf(name, sizeof name, "%d." what, l), name)
+        plait_tensor h =
+            plait_rms_norm(g, x, plait_weight(g, NAME("norm"), PLAIT_F32, PLAIT_SHAPE(32)), 1e-5);
+        plait_tensor q = plait_matmul(g, plait_weight(g, NAME("q"), PLAIT_F16, PLAIT_SHAPE(32, 32)), h);
+        plait_tensor kv = plait_matmul(g, plait_weight(g, NAME("k"), PLAIT_F16, PLAIT_SHAPE(32, 16)), h);
+        kv = plait_reshape(g, kv, PLAIT_SHAPE(8, 2, n));
+        plait_tensor k = plait_state(g, NAME("cache.k"), PLAIT_F16, PLAIT_SHAPE(8, 4, 2, 12));
+        plait_tensor v = plait_state(g, NAME("cache.v"), PLAIT_F16, PLAIT_SHAPE(8, 4, 2, 12));
+#undef NAME
+        plait_attention_inputs inputs = {.q = plait_reshape(g, q, PLAIT_SHAPE(8, 4, n)),
+                                         .k = plait_kv_write(g, k, kv, slots),
+                                         .v = plait_kv_write(g, v, kv, slots),
+                                         .positions = positions,
+                                         .sequences = sequences,
+                                         .pages = pages};
+        plait_tensor y = plait_attention(g, &inputs, &(plait_attention_options){0});
+        x = plait_add(g, x, plait_reshape(g, y, PLAIT_SHAPE(32, n)));
+        x = plait_add(g, x, plait_silu(g, x));
+    }
+    plait_output(g, "x", x);
+    plait_output(g, "half", plait_slice(g, x, 0, 16, 16));
+    assert_ok(plait_graph_seal(g));
+    return g;
+}
+
+typedef struct fixture {
+    plait_context *context;
+    plait_graph *graph;
+    plait_plan *plan;
+} fixture;
+
+static void make(fixture *f, const char *devices) {
+    assert_ok(plait_context_open(&f->context, devices, NULL));
+    f->graph = layers(2);
+    assert_ok(plait_plan_make(&f->plan, f->context, f->graph, NULL));
+    assert_ok(plait_plan_verify(f->plan));
+}
+
+static void destroy(fixture *f) {
+    plait_plan_release(f->plan);
+    plait_graph_destroy(f->graph);
+    plait_context_close(f->context);
+}
+
+/* ---- damage: returns false when the plan has no place for the k-th of this kind; undo by restoring the tables ---- */
+
+typedef bool damage_fn(plait_plan *plan, int k);
+
+/* The k-th step of a kind, or NULL. */
+static plait_plan_step *step_of(plait_plan *plan, plait_step_kind kind, int k) {
+    for (size_t s = 0; s < plan->n_steps; s++)
+        if (plan->steps[s].kind == kind && k-- == 0) return &plan->steps[s];
+    return NULL;
+}
+
+/* The k-th value in an arena that exists, or NULL. */
+static plait_plan_value *arena_value(plait_plan *plan, int k) {
+    for (size_t v = 0; v < plan->n_values; v++)
+        if (plan->values[v].slot == PLAIT_SLOT_ARENA && plan->values[v].first >= 0 && k-- == 0)
+            return &plan->values[v];
+    return NULL;
+}
+
+static plait_segment_operand *operand_of(plait_plan *plan, int k, bool output) {
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++) {
+            plait_segment_node *node = &plan->segments[s].nodes[n];
+            for (int i = 0; i < (output ? node->n_outputs : node->n_inputs); i++)
+                if ((output || (node->present >> i & 1u)) && k-- == 0)
+                    return output ? &node->outputs[i] : &node->inputs[i];
+        }
+    return NULL;
+}
+
+/* Order of two neighbouring groups of which the second reads what the first makes. */
+static bool swap_groups(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++) {
+        plait_plan_segment *segment = &plan->segments[s];
+        for (uint32_t n = 0; n + 1 < segment->n_nodes; n++) {
+            const plait_segment_node *first = &segment->nodes[n], *second = &segment->nodes[n + 1];
+            bool depends = false;
+            for (int i = 0; i < second->n_inputs; i++)
+                depends |= (second->present >> i & 1u) && second->inputs[i].value == first->outputs[0].value;
+            if (!depends || k-- > 0) continue;
+            int *order = segment->prepared.order, keep = order[n];
+            order[n] = order[n + 1];
+            order[n + 1] = keep;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool overlap_values(plait_plan *plan, int k) {
+    plait_plan_value *a = arena_value(plan, k);
+    if (!a) return false;
+    for (size_t v = 0; v < plan->n_values; v++) {
+        plait_plan_value *b = &plan->values[v];
+        bool other = b != a && b->device == a->device && b->slot == PLAIT_SLOT_ARENA && b->first >= 0 &&
+                     b->size_bytes && a->size_bytes && b->offset != a->offset;
+        if (!other || a->last <= b->first || b->last <= a->first)
+            continue; /* never both alive, or just touching */
+        a->offset = b->offset;
+        plait_plan_set_addresses(plan);
+        return true;
+    }
+    return k < 40 && overlap_values(plan, k + 1);
+}
+
+/* The second takes over the first's bytes at the moment when that dies, but no device allowed it. */
+static bool alias_without_permission(plait_plan *plan, int k) {
+    for (size_t a = 0; a < plan->n_values; a++)
+        for (size_t b = 0; b < plan->n_values; b++) {
+            plait_plan_value *x = &plan->values[a], *y = &plan->values[b];
+            bool pair = a != b && x->device == y->device && x->slot == PLAIT_SLOT_ARENA &&
+                        y->slot == PLAIT_SLOT_ARENA && x->first >= 0 && y->first == x->last &&
+                        y->first > x->first && x->size_bytes == y->size_bytes && x->offset != y->offset;
+            for (size_t s = 0; s < plan->n_segments; s++)
+                for (int i = 0; i < plan->segments[s].prepared.n_shared; i++)
+                    pair &= plan->segments[s].prepared.shared[i].output != b ||
+                            plan->segments[s].prepared.shared[i].input != a;
+            if (!pair || k-- > 0) continue;
+            y->offset = x->offset;
+            plait_plan_set_addresses(plan);
+            return true;
+        }
+    return false;
+}
+
+static bool forget_permission(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (int i = 0; i < plan->segments[s].prepared.n_shared; i++) {
+            uint32_t out = plan->segments[s].prepared.shared[i].output;
+            const plait_plan_value *in = &plan->values[plan->segments[s].prepared.shared[i].input];
+            bool used = plan->values[out].alias != out && in->offset == plan->values[out].offset &&
+                        in->last == plan->values[out].first && in->slot == PLAIT_SLOT_ARENA;
+            if (!used || k-- > 0) continue;
+            plan->segments[s].prepared.shared[i].output = UINT32_MAX;
+            return true;
+        }
+    return false;
+}
+
+static bool value_beyond_arena(plait_plan *plan, int k) {
+    plait_plan_value *v = arena_value(plan, k);
+    if (!v) return false;
+    v->offset = plan->devices[v->device].arena_bytes - v->size_bytes + 256;
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+static bool arena_too_small(plait_plan *plan, int k) {
+    if (k >= plan->context->n_devices || plan->devices[k].arena_bytes < 64) return false;
+    plan->devices[k].arena_bytes -= 64;
+    return true;
+}
+
+static bool unaligned(plait_plan *plan, int k) {
+    plait_plan_value *v = arena_value(plan, k);
+    if (!v || v->offset == 0) return v && unaligned(plan, k + 1);
+    v->offset -= 4;
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+static bool operand_offset(plait_plan *plan, int k) {
+    plait_segment_operand *o = operand_of(plan, k, k % 2);
+    if (o) o->offset += 64;
+    return o != NULL;
+}
+
+static bool operand_slot(plait_plan *plan, int k) {
+    plait_segment_operand *o = operand_of(plan, k, k % 2);
+    if (o) o->slot = o->slot == PLAIT_SLOT_ARENA ? PLAIT_SLOT_INPUTS : PLAIT_SLOT_ARENA;
+    return o != NULL;
+}
+
+static bool operand_view(plait_plan *plan, int k) {
+    plait_segment_operand *o = operand_of(plan, k, false);
+    if (o) o->view_offset += 4, o->offset += 4;
+    return o != NULL;
+}
+
+static bool operand_value(plait_plan *plan, int k) {
+    plait_segment_operand *o = operand_of(plan, k, false);
+    if (!o) return false;
+    o->value = (o->value + 1) % (uint32_t)plan->n_values;
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+static bool operand_shape(plait_plan *plan, int k) {
+    plait_segment_operand *o = operand_of(plan, k, k % 2);
+    if (o) o->shape.strides[1] += 4;
+    return o != NULL;
+}
+
+static bool value_slot(plait_plan *plan, int k) {
+    static const uint32_t slots[] = {PLAIT_SLOT_INPUTS, PLAIT_SLOT_STATE, PLAIT_SLOT_WEIGHTS, 4000};
+    plait_plan_value *v = arena_value(plan, k / 4);
+    if (!v) return false;
+    v->slot = slots[k % 4];
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+static bool resident_moved(plait_plan *plan, int k) {
+    for (size_t v = 0; v < plan->n_values; v++) {
+        plait_plan_value *row = &plan->values[v];
+        if (row->slot < PLAIT_SLOT_STATE || k-- > 0) continue;
+        row->offset += plan->context->devices[row->device].info.alignment;
+        plait_plan_set_addresses(plan);
+        return true;
+    }
+    return false;
+}
+
+static bool scratch_over_value(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (int g = 0; g < plan->segments[s].prepared.n_groups; g++) {
+            plait_group *group = &plan->segments[s].prepared.groups[g];
+            if (!group->scratch_bytes || k-- > 0) continue;
+            const plait_segment_node *node =
+                &plan->segments[s].nodes[plan->segments[s].prepared.order[group->first]];
+            group->scratch_offset = plan->values[node->outputs[0].value].offset;
+            if (plan->values[node->outputs[0].value].slot != PLAIT_SLOT_ARENA)
+                group->scratch_offset = plan->values[node->inputs[1].value].offset;
+            return true;
+        }
+    return false;
+}
+
+static bool scratch_beyond(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (int g = 0; g < plan->segments[s].prepared.n_groups; g++) {
+            plait_group *group = &plan->segments[s].prepared.groups[g];
+            if (!group->scratch_bytes || k-- > 0) continue;
+            group->scratch_offset = plan->devices[plan->segments[s].device].arena_bytes;
+            return true;
+        }
+    return false;
+}
+
+static bool drop_wait(plait_plan *plan, int k) {
+    plait_plan_step *step = step_of(plan, PLAIT_STEP_RECEIVE, k);
+    if (step) step->waits_for = -1;
+    return step != NULL;
+}
+
+static bool wrong_wait(plait_plan *plan, int k) {
+    plait_plan_step *step = step_of(plan, PLAIT_STEP_RECEIVE, k);
+    plait_plan_step *other = step_of(plan, PLAIT_STEP_SEND, k == 0 ? 1 : 0);
+    if (step && other) step->waits_for = (int32_t)(other - plan->steps);
+    return step && other;
+}
+
+/* A step becomes another one of its kind, so one happens twice and one never. */
+static bool step_twice(plait_plan *plan, int k) {
+    static const plait_step_kind kinds[] = {PLAIT_STEP_WRITE_INPUT, PLAIT_STEP_LAUNCH, PLAIT_STEP_SEND,
+                                            PLAIT_STEP_RECEIVE, PLAIT_STEP_READ_OUTPUT};
+    plait_plan_step *a = step_of(plan, kinds[k % 5], k / 5), *b = step_of(plan, kinds[k % 5], k / 5 + 1);
+    if (!a || !b) return false;
+    b->item = a->item;
+    return true;
+}
+
+static bool last_step_dropped(plait_plan *plan, int k) {
+    if ((size_t)k >= plan->n_steps) return false;
+    plan->n_steps -= (size_t)k + 1;
+    return true;
+}
+
+static bool first_steps_dropped(plait_plan *plan, int k) {
+    if ((size_t)k + 1 >= plan->n_steps) return false;
+    memmove(plan->steps, plan->steps + k + 1, (plan->n_steps - (size_t)k - 1) * sizeof *plan->steps);
+    plan->n_steps -= (size_t)k + 1;
+    return true;
+}
+
+/* A launch before what it needs, or after what needs it. */
+static bool steps_swapped(plait_plan *plan, int k) {
+    for (size_t s = 0; s + 1 < plan->n_steps; s++) {
+        plait_plan_step *a = &plan->steps[s], *b = &plan->steps[s + 1], keep = *a;
+        bool inputs = a->kind == PLAIT_STEP_WRITE_INPUT && b->kind == PLAIT_STEP_WRITE_INPUT;
+        bool outputs = a->kind == PLAIT_STEP_READ_OUTPUT && b->kind == PLAIT_STEP_READ_OUTPUT;
+        bool fine = inputs || outputs || a->device != b->device ||
+                    (a->kind != PLAIT_STEP_LAUNCH && b->kind != PLAIT_STEP_LAUNCH);
+        if (fine || k-- > 0) continue;
+        *a = *b;
+        *b = keep;
+        return true;
+    }
+    return false;
+}
+
+static bool step_elsewhere(plait_plan *plan, int k) {
+    if ((size_t)k >= plan->n_steps || plan->context->n_devices < 2) return false;
+    plan->steps[k].device = 1 - plan->steps[k].device;
+    return true;
+}
+
+static bool transfer_staging_shared(plait_plan *plan, int k) {
+    if ((size_t)k + 1 >= plan->n_transfers) return false;
+    plan->transfers[k + 1].staging_offset = plan->transfers[k].staging_offset;
+    return true;
+}
+
+static bool transfer_staging_small(plait_plan *plan, int k) {
+    if (k > 0 || plan->n_transfers == 0) return false;
+    plan->transfer_staging_bytes -= 64;
+    return true;
+}
+
+static bool transfer_size(plait_plan *plan, int k) {
+    if ((size_t)k >= plan->n_transfers) return false;
+    plan->transfers[k].size_bytes -= 4;
+    return true;
+}
+
+static bool transfer_target(plait_plan *plan, int k) {
+    if ((size_t)k + 1 >= plan->n_transfers) return false;
+    uint32_t keep = plan->transfers[k].target;
+    if (plan->values[keep].storage == plan->values[plan->transfers[k + 1].target].storage) return false;
+    plan->transfers[k].target = plan->transfers[k + 1].target;
+    plan->transfers[k + 1].target = keep;
+    return true;
+}
+
+/* As if the two halves of the staging, by parity of the step, were one. */
+static bool input_parity_ignored(plait_plan *plan, int k) {
+    if (k > 0) return false;
+    plan->input_staging_bytes = 0;
+    return true;
+}
+
+static bool output_parity_ignored(plait_plan *plan, int k) {
+    if (k > 0) return false;
+    plan->output_staging_bytes = 0;
+    return true;
+}
+
+static bool inputs_overlap(plait_plan *plan, int k) {
+    if ((size_t)k + 1 >= plan->n_inputs) return false;
+    if (plan->inputs[k].storage == plan->inputs[k + 1].storage) return false;
+    plan->inputs[k + 1].host_offset = plan->inputs[k].host_offset;
+    return true;
+}
+
+static bool outputs_overlap(plait_plan *plan, int k) {
+    if (k > 0) return false;
+    plan->outputs[1].host_offset = plan->outputs[0].host_offset;
+    return true;
+}
+
+static bool output_beyond(plait_plan *plan, int k) {
+    if ((size_t)k >= plan->n_outputs) return false;
+    plan->outputs[k].source_offset += 64;
+    return true;
+}
+
+static bool output_of_another(plait_plan *plan, int k) {
+    if (k > 0) return false;
+    plan->outputs[0].value = (plan->outputs[0].value + 1) % (uint32_t)plan->n_values;
+    return true;
+}
+
+static bool input_values_overlap(plait_plan *plan, int k) {
+    if ((size_t)k + 1 >= plan->n_inputs) return false;
+    plait_plan_value *a = &plan->values[plan->inputs[k].value], *b = &plan->values[plan->inputs[k + 1].value];
+    bool together = a->device == b->device && a->last >= b->first && b->last >= a->first;
+    if (!together) return (size_t)k + 2 < plan->n_inputs && input_values_overlap(plan, k + 1);
+    b->offset = a->offset;
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+/* Two residents on the same bytes. */
+static bool residents_overlap(plait_plan *plan, int k) {
+    plait_residence *r = plan->residence;
+    for (size_t a = 0; a < r->n_entries; a++)
+        for (size_t b = 0; b < r->n_entries; b++) {
+            plait_resident *x = &r->entries[a], *y = &r->entries[b];
+            if (a == b || x->device != y->device || x->slot != PLAIT_SLOT_STATE || y->slot != x->slot ||
+                k-- > 0)
+                continue;
+            y->offset = x->offset;
+            plait_plan_value *value =
+                plait_plan_value_on(plan, 0, 0); /* follows, so that only the overlap is wrong */
+            for (size_t v = 0; v < plan->n_values; v++) {
+                value = &plan->values[v];
+                if (value->slot == PLAIT_SLOT_STATE && value->device == y->device &&
+                    strcmp(plan->graph->storages[value->storage].name, y->name) == 0)
+                    value->offset = y->offset;
+            }
+            plait_plan_set_addresses(plan);
+            return true;
+        }
+    return false;
+}
+
+/* A value is said not to exist though several groups use it. */
+static bool elided_across_groups(plait_plan *plan, int k) {
+    plait_plan_value *v = arena_value(plan, k);
+    if (!v) return false;
+    if (v->first == v->last) return elided_across_groups(plan, k + 1);
+    v->elided = true;
+    plait_plan_set_addresses(plan);
+    return true;
+}
+
+static bool node_missing(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++) {
+        plait_plan_segment *segment = &plan->segments[s];
+        if (segment->n_nodes < 2 || k-- > 0) continue;
+        segment->nodes[segment->n_nodes - 1] = segment->nodes[segment->n_nodes - 2];
+        return true;
+    }
+    return false;
+}
+
+static bool other_attribute(plait_plan *plan, int k) {
+    for (size_t s = 0; s < plan->n_segments; s++)
+        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++) {
+            if (plan->segments[s].nodes[n].op->n_attrs == 0 || k-- > 0) continue;
+            plan->segments[s].nodes[n].attrs[0].i++;
+            return true;
+        }
+    return false;
+}
+
+static const struct kind {
+    const char *name;
+    damage_fn *damage;
+    const char *message; /* part of it */
+} kinds[] = {
+    {"two dependent groups in the wrong order", swap_groups, "proof: "},
+    {"two living values on the same bytes", overlap_values, "share bytes"},
+    {"bytes taken over without permission", alias_without_permission, "share bytes"},
+    {"a permission that was used is taken back", forget_permission, "share bytes"},
+    {"a value beyond the arena", value_beyond_arena, "of a buffer of"},
+    {"an arena that is too small", arena_too_small, "proof: "},
+    {"an offset that is not aligned", unaligned, "not aligned"},
+    {"an operand's offset", operand_offset, "address is not that of"},
+    {"an operand's slot", operand_slot, "address is not that of"},
+    {"an operand's view", operand_view, "proof: "},
+    {"an operand of another value", operand_value, "proof: "},
+    {"an operand's strides", operand_shape, "proof: "},
+    {"a value's slot", value_slot, "proof: "},
+    {"a weight or state that is elsewhere", resident_moved, "proof: "},
+    {"scratch over a value", scratch_over_value, "share bytes"},
+    {"scratch beyond the arena", scratch_beyond, "leaves the arena"},
+    {"a wait that is missing", drop_wait, "proof: "},
+    {"a wait for something else", wrong_wait, "proof: "},
+    {"a step done twice, another never", step_twice, "proof: "},
+    {"the last steps are missing", last_step_dropped, "proof: "},
+    {"the first steps are missing", first_steps_dropped, "proof: "},
+    {"steps in the wrong order", steps_swapped, "proof: "},
+    {"a step on another device's queue", step_elsewhere, "proof: "},
+    {"transfers that share staging", transfer_staging_shared, "transfer staging"},
+    {"too little staging for transfers", transfer_staging_small, "transfer staging"},
+    {"a transfer that is cut short", transfer_size, "proof: a transfer moves"},
+    {"transfers to each other's targets", transfer_target, "proof: "},
+    {"inputs without two halves", input_parity_ignored, "input staging"},
+    {"outputs without two halves", output_parity_ignored, "output staging"},
+    {"inputs on the same staging", inputs_overlap, "input staging"},
+    {"outputs on the same staging", outputs_overlap, "output staging"},
+    {"an output beyond its value", output_beyond, "proof: output"},
+    {"an output of another value", output_of_another, "proof: "},
+    {"inputs on the same device memory", input_values_overlap, "share bytes"},
+    {"states on the same memory", residents_overlap, "share bytes"},
+    {"a value that never exists is used by several groups", elided_across_groups, "never exist"},
+    {"a node that never runs", node_missing, "proof: "},
+    {"a node with another attribute", other_attribute, "proof: node"},
+};
+
+/* ---- saving and restoring ---- */
+
+typedef struct saved {
+    plait_plan plan;
+    plait_plan_value *values;
+    plait_plan_step *steps;
+    plait_plan_transfer *transfers;
+    plait_plan_input *inputs;
+    plait_plan_output *outputs;
+    plait_plan_device *devices;
+    plait_resident *entries;
+    plait_segment_node *nodes;
+    plait_group *groups;
+    int *order;
+    struct plait_shared_pair *shared;
+    size_t n_nodes;
+} saved;
+
+static void *copy_of(const void *from, size_t n, size_t size) {
+    void *copy = malloc(n * size + 1);
+    assert_non_null(copy);
+    if (n) memcpy(copy, from, n * size);
+    return copy;
+}
+
+/* Tables of all segments, one after the other. */
+static void segments(plait_plan *plan, saved *s, bool back) {
+    size_t node = 0, group = 0, shared = 0;
+    for (size_t i = 0; i < plan->n_segments; i++) {
+        plait_plan_segment *segment = &plan->segments[i];
+        plait_prepared *p = &segment->prepared;
+        size_t n = segment->n_nodes, n_groups = (size_t)p->n_groups, n_shared = (size_t)p->n_shared;
+#define MOVE(a, b, count)                                                                                    \
+    memcpy(back ? (void *)(a) : (void *)(b), back ? (void *)(b) : (void *)(a), (count) * sizeof *(a))
+        MOVE(segment->nodes, s->nodes + node, n);
+        MOVE(p->order, s->order + node, n);
+        MOVE(p->groups, s->groups + group, n_groups);
+        if (n_shared) MOVE(p->shared, s->shared + shared, n_shared);
+#undef MOVE
+        node += n, group += n_groups, shared += n_shared;
+    }
+}
+
+static void save(plait_plan *plan, saved *s) {
+    size_t n = plan->graph->n_nodes;
+    memcpy(&s->plan, plan, sizeof s->plan);
+    s->values = copy_of(plan->values, plan->n_values, sizeof *s->values);
+    s->steps = copy_of(plan->steps, plan->n_steps, sizeof *s->steps);
+    s->transfers = copy_of(plan->transfers, plan->n_transfers, sizeof *s->transfers);
+    s->inputs = copy_of(plan->inputs, plan->n_inputs, sizeof *s->inputs);
+    s->outputs = copy_of(plan->outputs, plan->n_outputs, sizeof *s->outputs);
+    s->devices = copy_of(plan->devices, (size_t)plan->context->n_devices, sizeof *s->devices);
+    s->entries = copy_of(plan->residence->entries, plan->residence->n_entries, sizeof *s->entries);
+    s->nodes = calloc(n + 1, sizeof *s->nodes);
+    s->order = calloc(n + 1, sizeof *s->order);
+    s->groups = calloc(n + 1, sizeof *s->groups);
+    s->shared = calloc(n * PLAIT_MAX_INPUTS + 1, sizeof *s->shared);
+    assert_true(s->nodes && s->order && s->groups && s->shared);
+    segments(plan, s, false);
+}
+
+static void restore(plait_plan *plan, saved *s) {
+    memcpy(plan, &s->plan, sizeof s->plan);
+    memcpy(plan->values, s->values, plan->n_values * sizeof *s->values);
+    memcpy(plan->steps, s->steps, plan->n_steps * sizeof *s->steps);
+    if (plan->n_transfers) memcpy(plan->transfers, s->transfers, plan->n_transfers * sizeof *s->transfers);
+    memcpy(plan->inputs, s->inputs, plan->n_inputs * sizeof *s->inputs);
+    memcpy(plan->outputs, s->outputs, plan->n_outputs * sizeof *s->outputs);
+    memcpy(plan->devices, s->devices, (size_t)plan->context->n_devices * sizeof *s->devices);
+    memcpy(plan->residence->entries, s->entries, plan->residence->n_entries * sizeof *s->entries);
+    segments(plan, s, true);
+}
+
+static void forget(saved *s) {
+    void *blocks[] = {s->values,  s->steps, s->transfers, s->inputs, s->outputs, s->devices,
+                      s->entries, s->nodes, s->groups,    s->order,  s->shared};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+/* ---- the test ---- */
+
+static int try_kind(fixture *f, saved *s, const struct kind *kind) {
+    int tried = 0;
+    for (int k = 0; k < 400; k++) {
+        bool done = kind->damage(f->plan, k);
+        plait_status status = done ? plait_plan_verify(f->plan) : PLAIT_INTERNAL;
+        char message[PLAIT_ERROR_BYTES] = "";
+        if (status != PLAIT_OK) plait_error_copy(message, sizeof message);
+        restore(f->plan, s);
+        if (!done) break;
+        tried++;
+        if (status != PLAIT_INTERNAL)
+            fail_msg("%s, place %d: the proof accepts it (%s)", kind->name, k, message);
+        if (!strstr(message, kind->message))
+            fail_msg("%s, place %d: \"%s\" says nothing of \"%s\"", kind->name, k, message, kind->message);
+    }
+    assert_ok(plait_plan_verify(f->plan));
+    return tried;
+}
+
+static void test_damage_is_refused(void **state) {
+    (void)state;
+    static const char *const lists[] = {"fake:lack=attention+rms_norm,fake:lack=kv_write+get_rows", "fake"};
+    int tried[sizeof kinds / sizeof *kinds] = {0}, sum = 0;
+    for (size_t l = 0; l < 2; l++) {
+        fixture f = {0};
+        saved s = {0};
+        make(&f, lists[l]);
+        save(f.plan, &s);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) tried[i] += try_kind(&f, &s, &kinds[i]);
+        forget(&s);
+        destroy(&f);
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (tried[i] == 0) fail_msg("%s: no place for it in these plans", kinds[i].name);
+        sum += tried[i];
+    }
+    print_message("%zu kinds of damage, %d places\n", sizeof kinds / sizeof *kinds, sum);
+}
+
+static int make_known(void **state) {
+    (void)state;
+    return fake_register() == PLAIT_OK ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_damage_is_refused)};
+    return cmocka_run_group_tests(tests, make_known, NULL);
+}
