@@ -1,0 +1,116 @@
+/* room: conformance */
+/* Memory that runs out while devices are opened, programs made and run: a status each time, nothing kept; and a warm
+ * device launches without allocating. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "conformance/work.h"
+#include "fault/fault.h"
+
+enum { K = 64, N = 3 };
+
+static int input(plait_conf_work *w, plait_dtype dtype, int64_t d0, int64_t d1, bool weight) {
+    plait_operand o = {.dtype = dtype, .dims = {d0, d1, 1, 1}};
+    return plait_operand_make_dense(&o) ? plait_conf_tensor_add(w, &o, PLAIT_CONF_FIXED, 0, weight) : -1;
+}
+
+static int node(plait_conf_work *w, plait_op_id op, int a, int b) {
+    int inputs[2] = {a, b};
+    plait_op_use use;
+    plait_op_use_init(&use, plait_op_get(op));
+    if (use.op->n_attrs) use.attrs[0].f = 0.5;
+    return a < 0 || b < 0 ? -1 : plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED);
+}
+
+/* norm, two products, a gate, a residual: rows, quantising, tiles and an epilogue. */
+static plait_status draw(plait_conf_work *w) {
+    int x = input(w, PLAIT_F32, K, N, false);
+    int y = node(w, PLAIT_OP_rms_norm, x, input(w, PLAIT_F32, K, 1, true));
+    int a = node(w, PLAIT_OP_matmul, input(w, PLAIT_Q8_0, K, K, true), y);
+    int b = node(w, PLAIT_OP_matmul, input(w, PLAIT_Q8_0, K, K, true), y);
+    int h = node(w, PLAIT_OP_swiglu, a, b);
+    int sum = node(w, PLAIT_OP_add, node(w, PLAIT_OP_matmul, input(w, PLAIT_Q4_0, K, K, true), h), x);
+    if (sum < 0) return plait_error_memory("conformance", 0);
+    plait_conf_need(w, sum);
+    return plait_conf_freeze(w);
+}
+
+static plait_status compute(plait_conf *c) {
+    plait_conf_work w;
+    plait_conf_work_init(&w, c);
+    plait_status status = w.tensors && w.values && w.nodes ? draw(&w) : plait_error_memory("conformance", 0);
+    unsigned char *image = status == PLAIT_OK ? plait_conf_image(&w) : NULL;
+    if (status == PLAIT_OK) status = plait_conf_run_device(&w, PLAIT_CONF_WHOLE, image);
+    if (status == PLAIT_OK) status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
+    plait_conf_work_deinit(&w);
+    return status;
+}
+
+static plait_status life(void *user) {
+    plait_conf c = {.item = user};
+    plait_event *event = NULL;
+    PLAIT_TRY(plait_device_create(c.item, NULL, &c.device));
+    c.v = c.device->vtable;
+    plait_status status = c.v->describe(c.device, &c.info);
+    if (status == PLAIT_OK) status = c.v->queue_create(c.device, 0, &c.queue);
+    if (status == PLAIT_OK) status = c.v->event_create(c.device, &event);
+    if (status == PLAIT_OK) status = compute(&c);
+    if (event) c.v->event_destroy(event);
+    if (c.queue) c.v->queue_destroy(c.queue);
+    c.v->destroy(c.device);
+    return status;
+}
+
+static void cpu(void **state) {
+    char item[] = "cpu:threads=2";
+    (void)state;
+    fault_each_named("cpu", life, item);
+}
+
+static void null(void **state) {
+    char item[] = "null";
+    (void)state;
+    fault_each_named("null", life, item);
+}
+
+/* ---- a warm device ---- */
+
+static void warm_lists(void **state) {
+    enum { LISTS = 200 };
+    plait_device *device = NULL;
+    plait_queue *queue = NULL;
+    plait_buffer *buffer = NULL;
+    plait_event *event = NULL;
+    uint64_t value = 0;
+    (void)state;
+    assert_int_equal(plait_device_create("cpu:threads=2", NULL, &device), PLAIT_OK);
+    const plait_device_vtable *v = device->vtable;
+    assert_int_equal(v->queue_create(device, 0, &queue), PLAIT_OK);
+    assert_int_equal(v->buffer_create(device, 256, PLAIT_BUFFER_STATE, &buffer), PLAIT_OK);
+    assert_int_equal(v->event_create(device, &event), PLAIT_OK);
+    plait_command list[2] = {{.kind = PLAIT_COMMAND_FILL, .fill = {{buffer, 0, 256}, 1}},
+                             {.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, &value}}};
+    for (int round = 0; round < 2; round++) {
+        uint64_t before = fault_allocations();
+        for (int i = 0; i < LISTS; i++) {
+            value++;
+            assert_int_equal(v->submit(queue, list, 2), PLAIT_OK);
+            assert_int_equal(v->event_wait(event, value, UINT64_MAX), PLAIT_OK);
+        }
+        if (round) assert_int_equal(fault_allocations(), before);
+    }
+    v->event_destroy(event);
+    v->queue_destroy(queue);
+    v->buffer_destroy(buffer);
+    v->destroy(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu), cmocka_unit_test(null),
+                                       cmocka_unit_test(warm_lists)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
