@@ -1,7 +1,7 @@
 /* Loops of the float32 products. Invariant: a run of RUN_ELEMS elements is summed from +0 in rising order and then
  * added to the output's total, whatever the loops around it.
  *
- * Scratch: 2 runs of decoded groups (32 KiB), then totals of 2 groups x FLOAT_PANEL columns (8 KiB), then 16 rows
+ * Scratch: 2 runs of decoded groups (32 KiB), then totals of 2 groups x DECODED_PANEL columns (32 KiB), then 16 rows
  * before they are interleaved (16 KiB). */
 #include "device/cpu/matmul/floats.h"
 
@@ -15,7 +15,7 @@ enum { FEW_COLUMNS = 4 }; /* up to this many, packed runs are read once, in plac
 
 typedef struct float_scratch {
     float run[2][RUN_ELEMS][GROUP];
-    float total[2][FLOAT_PANEL][GROUP];
+    float total[2][DECODED_PANEL][GROUP];
     float rows[GROUP][RUN_ELEMS];
 } float_scratch;
 
@@ -88,28 +88,30 @@ static void run_panel(const plait_cpu_matmul_args *args, const float_ops *ops, f
                       int64_t begin, int64_t end) {
     float_scratch *scratch = args->scratch;
     int groups = (int)groups_left(args, row, 2);
-    memset(scratch->total, 0, sizeof scratch->total);
+    for (int g = 0; g < groups; g++)
+        memset(scratch->total[g], 0, (size_t)(end - begin) * sizeof scratch->total[0][0]);
     for (int64_t k = 0; k < args->k; k += RUN_ELEMS) {
         int64_t n = plait_min_i64(RUN_ELEMS, args->k - k);
         float_run run = fetch(args, ops, row, groups, k, n);
         for (int64_t i = begin; i < end; i += FLOAT_TILE)
             ops->f32(run.w, run.group_stride_bytes, groups, n, args->x + i * args->x_stride + k,
                      args->x_stride, (int)plait_min_i64(FLOAT_TILE, end - i), scratch->total[0][i - begin],
-                     FLOAT_PANEL * GROUP);
+                     DECODED_PANEL * GROUP);
     }
     for (int g = 0; g < groups; g++)
         plait_cpu_store_tile(args, row + g * GROUP, begin, (int)(end - begin), &scratch->total[g][0][0]);
 }
 
-static void run_panels(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch) {
-    for (int64_t begin = 0; begin < args->n; begin += FLOAT_PANEL)
+static void run_panels(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch,
+                       int64_t panel) {
+    for (int64_t begin = 0; begin < args->n; begin += panel)
         for (int64_t row = args->row_begin; row < args->row_end; row += 2 * GROUP)
-            run_panel(args, ops, fetch, row, begin, plait_min_i64(begin + FLOAT_PANEL, args->n));
+            run_panel(args, ops, fetch, row, begin, plait_min_i64(begin + panel, args->n));
 }
 
 void plait_cpu_run_floats(const plait_cpu_matmul_args *args, const float_ops *ops) {
     if (args->n > FEW_COLUMNS)
-        run_panels(args, ops, fetch_packed);
+        run_panels(args, ops, fetch_packed, FLOAT_PANEL);
     else if (args->dtype == PLAIT_F32)
         run_few(args, ops->f32, 4);
     else
@@ -117,5 +119,5 @@ void plait_cpu_run_floats(const plait_cpu_matmul_args *args, const float_ops *op
 }
 
 void plait_cpu_run_decoded(const plait_cpu_matmul_args *args, const float_ops *ops) {
-    run_panels(args, ops, fetch_decoded);
+    run_panels(args, ops, fetch_decoded, DECODED_PANEL);
 }

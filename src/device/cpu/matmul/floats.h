@@ -9,9 +9,10 @@
 #include "device/cpu/matmul/packing.h"
 
 enum {
-    RUN_ELEMS = 256, /* elements of k summed before they join the total; part of the numbers of matmul.h */
-    FLOAT_TILE = 8,  /* most columns of a part call */
-    FLOAT_PANEL = 64 /* columns whose sums are in scratch */
+    RUN_ELEMS = 256,    /* elements of k summed before they join the total; part of the numbers of matmul.h */
+    FLOAT_TILE = 8,     /* most columns of a part call */
+    FLOAT_PANEL = 64,   /* columns of a panel: their elements stay in the second-level cache */
+    DECODED_PANEL = 256 /* wider where each panel costs a decoding of the weight */
 };
 
 /* total[group][column][row] += the run's sums, for `groups` (1 to 4) interleaved runs group_stride_bytes apart, k

@@ -98,7 +98,7 @@ typedef enum plait_cpu_epilogue {
 } plait_cpu_epilogue;
 
 /* Scratch that each call of run needs, uninitialised, aligned to 64. */
-#define PLAIT_CPU_MATMUL_SCRATCH_BYTES 65536
+#define PLAIT_CPU_MATMUL_SCRATCH_BYTES 98304
 
 typedef struct plait_cpu_matmul_args {
     plait_dtype dtype;          /* of w */
