@@ -70,16 +70,34 @@ static plait_tensor write_cache(plait_builder *b, int64_t layer, const char *whi
     return plait_kv_write(b->graph, cache, rows, group->slots);
 }
 
+/* Largest power of two that divides the size of a head, at most 64 (as far as an outlier need be spread). */
+static int64_t spread_block(int64_t dim) {
+    int64_t block = 1;
+    while (block < 64 && dim % (2 * block) == 0) block *= 2;
+    return block;
+}
+
+/* Spreads outliers over their block before a cache of few bits stores them; see src/op/hadamard.c. */
+static plait_tensor spread(plait_builder *b, plait_tensor x, int64_t dim) {
+    const plait_attr_value attrs[] = {PLAIT_INT("block", spread_block(dim))};
+    return plait_apply(b->graph, PLAIT_OP_hadamard, &x, 1, attrs, 1, NULL, 1);
+}
+
 plait_tensor plait_builder_attend(plait_builder *b, int64_t layer, plait_tensor q, plait_tensor k,
                                   plait_tensor v, const plait_attention_options *options) {
     int g = 0;
     while (g + 1 < b->n_groups && b->groups[g].window != options->window) g++;
     const plait_cache_group *group = &b->groups[g];
+    bool spread_k = plait_dtype_quantised(b->k_type), spread_v = plait_dtype_quantised(b->v_type);
+    /* q and k alike, so that their products stay; v is spread back behind the attention. */
+    if (spread_k) q = spread(b, q, b->hp->k_dim), k = spread(b, k, b->hp->k_dim);
+    if (spread_v) v = spread(b, v, b->hp->v_dim);
     plait_attention_inputs inputs = {.q = q,
                                      .k = write_cache(b, layer, "k", b->k_type, k, b->hp->k_dim, group),
                                      .v = write_cache(b, layer, "v", b->v_type, v, b->hp->v_dim, group),
                                      .positions = b->positions,
                                      .sequences = b->sequence_of,
                                      .pages = group->pages};
-    return plait_attention(b->graph, &inputs, options);
+    plait_tensor y = plait_attention(b->graph, &inputs, options);
+    return spread_v ? spread(b, y, b->hp->v_dim) : y;
 }

@@ -9,6 +9,7 @@ enum { PLAIT_NORM_EPS, PLAIT_NORM_ATTRS }; /* rms_norm, layer_norm */
 enum { PLAIT_SCALE_FACTOR, PLAIT_SCALE_ATTRS };
 enum { PLAIT_SOFTCAP_CAP, PLAIT_SOFTCAP_ATTRS };
 enum { PLAIT_SOFTMAX_SCALE, PLAIT_SOFTMAX_ATTRS };
+enum { PLAIT_HADAMARD_BLOCK, PLAIT_HADAMARD_ATTRS };
 
 /* rope and kv_shift share their first eight. */
 enum {

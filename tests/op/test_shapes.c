@@ -52,6 +52,8 @@ static const refusal refusals[] = {
     {"relu", 0, DIM, 0, 3, -5, "relu: x: dim 3 is -5, expected 0 or more"},
     {"sigmoid", 0, ABSENT, 0, 0, 0, "sigmoid: x: the input is missing"},
     {"tanh", 0, TYPE, 0, 0, PLAIT_I32, "tanh: x: type is I32, expected F32"},
+    {"hadamard", 0, ATTR_INT, 0, PLAIT_HADAMARD_BLOCK, 48,
+     "hadamard: block is 48, expected a power of two that divides dim 0 of x, which is 64"},
     {"softcap", 0, ATTR_FLOAT, 0, PLAIT_SOFTCAP_CAP, 0, "softcap: cap is 0, expected above 0"},
     {"swiglu", 0, DIM, 1, 1, 4, "swiglu: gate: dim 1 is 5 but up: dim 1 is 4"},
     {"geglu", 0, TYPE, 0, 0, PLAIT_F16, "geglu: gate: type is F16, expected F32"},

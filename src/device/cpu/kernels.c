@@ -12,7 +12,7 @@
 static const plait_cpu_kernel *const families[] = {
     plait_cpu_matmul_kernels,      plait_cpu_norm_kernels,        plait_cpu_rope_kernels,
     plait_cpu_attention_kernels,   plait_cpu_rows_kernels,        plait_cpu_top_kernels,
-    plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels,
+    plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels, plait_cpu_hadamard_kernels,
 };
 
 static const plait_cpu_kernel *const fallbacks[] = {plait_cpu_reference_kernels};

@@ -13,6 +13,7 @@
 #include "device/cpu/kernel.h"
 
 extern const plait_cpu_kernel plait_cpu_norm_kernels[];        /* rms_norm, layer_norm */
+extern const plait_cpu_kernel plait_cpu_hadamard_kernels[];    /* hadamard */
 extern const plait_cpu_kernel plait_cpu_rope_kernels[];        /* rope, position_scale */
 extern const plait_cpu_kernel plait_cpu_attention_kernels[];   /* attention */
 extern const plait_cpu_kernel plait_cpu_elementwise_kernels[]; /* unary, binary, gates */
