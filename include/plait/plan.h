@@ -97,6 +97,10 @@ void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
 plait_status plait_plan_print(const plait_plan *plan, char **out_text);
 plait_status plait_plan_print_json(const plait_plan *plan, char **out_text);
 plait_status plait_plan_print_html(const plait_plan *plan, char **out_text);
+/* One page for several plans of one context, for example those of a model's layers and its tails, with a title of
+ * the caller's (NULL: the first plan's name). The page stands alone: no scripts, no links, light and dark. n >= 1. */
+plait_status plait_plans_print_html(const plait_plan *const *plans, int n_plans, const char *title,
+                                    char **out_text);
 
 #ifdef __cplusplus
 }

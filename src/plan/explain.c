@@ -26,8 +26,8 @@ static void print_devices(const plait_plan *plan, plait_strbuf *s) {
     }
 }
 
-static double group_flop(const plait_plan *plan, const plait_plan_segment *segment,
-                         const plait_group *group) {
+double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *segment,
+                             const plait_group *group) {
     double flop = 0;
     for (int k = group->first; k < group->first + group->n; k++) {
         plait_op_use use;
@@ -38,8 +38,8 @@ static double group_flop(const plait_plan *plan, const plait_plan_segment *segme
 }
 
 /* Bytes of weights that the group reads. */
-static uint64_t group_weight_bytes(const plait_plan *plan, const plait_plan_segment *segment,
-                                   const plait_group *group) {
+uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_segment *segment,
+                                       const plait_group *group) {
     uint64_t bytes = 0;
     for (int k = group->first; k < group->first + group->n; k++) {
         const plait_segment_node *node = &segment->nodes[segment->prepared.order[k]];
@@ -50,7 +50,7 @@ static uint64_t group_weight_bytes(const plait_plan *plan, const plait_plan_segm
     return bytes;
 }
 
-static void print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s) {
+void plait_plan_print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s) {
     for (int k = 0; k < group->n; k++) {
         const plait_segment_node *node = &segment->nodes[segment->prepared.order[group->first + k]];
         const char *name = node->name;
@@ -65,14 +65,14 @@ static void print_group(const plait_plan *plan, const plait_plan_segment *segmen
     const plait_segment_node *first = &segment->nodes[segment->prepared.order[group->first]];
     const plait_placement *placement = &plan->placements[first->node];
     size_t begin = s->length;
-    print_members(segment, group, s);
+    plait_plan_print_members(segment, group, s);
     while (s->length - begin < 48) plait_strbuf_append_char(s, ' ');
     plait_strbuf_printf(s, " %-8s %s", plan->context->devices[segment->device].device->name,
                         plait_cause_text(placement->cause));
     if (placement->reason[0]) plait_strbuf_printf(s, " (%s)", placement->reason);
-    uint64_t weights = group_weight_bytes(plan, segment, group);
+    uint64_t weights = plait_plan_group_weight_bytes(plan, segment, group);
     if (weights) plait_strbuf_append(s, ", weights "), plait_strbuf_bytes(s, weights);
-    plait_strbuf_printf(s, ", %.3g MFLOP", group_flop(plan, segment, group) / 1e6);
+    plait_strbuf_printf(s, ", %.3g MFLOP", plait_plan_group_flop(plan, segment, group) / 1e6);
     if (group->scratch_bytes)
         plait_strbuf_append(s, ", scratch "), plait_strbuf_bytes(s, group->scratch_bytes);
     plait_strbuf_append_char(s, '\n');
@@ -166,9 +166,9 @@ static void json_group(const plait_plan *plan, const plait_plan_segment *segment
     plait_strbuf_printf(s, ",\"cause\":\"%s\",\"reason\":", plait_cause_text(placement->cause));
     plait_strbuf_json_string(s, placement->reason);
     plait_strbuf_append(s, ",\"flop\":");
-    plait_strbuf_json_number(s, group_flop(plan, segment, group));
+    plait_strbuf_json_number(s, plait_plan_group_flop(plan, segment, group));
     plait_strbuf_printf(s, ",\"weight_bytes\":%llu,\"scratch_bytes\":%llu}",
-                        (unsigned long long)group_weight_bytes(plan, segment, group),
+                        (unsigned long long)plait_plan_group_weight_bytes(plan, segment, group),
                         (unsigned long long)group->scratch_bytes);
 }
 

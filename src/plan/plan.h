@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "device/context.h"
 #include "graph/graph.h"
 #include "plait/plan.h"
@@ -223,5 +224,13 @@ plait_status plait_plan_compile(plait_plan *plan);
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device);
 /* Value ids in segments are indices in `values`; an operand's storage's instance on the segment's device. */
 const char *plait_cause_text(plait_cause cause);
+
+/* What explain.c and html.c print of a group: its work at the bounds, the bytes of weights that it reads, and its nodes'
+ * names joined by '+'. */
+double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *segment,
+                             const plait_group *group);
+uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_segment *segment,
+                                       const plait_group *group);
+void plait_plan_print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s);
 
 #endif
