@@ -67,6 +67,9 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
                     return plait_error(PLAIT_INVALID_ARGUMENT,
                                        "output %s: dim %d would be a product with a bounded index",
                                        factors.outputs[o].name, axis);
+                if (out_extents[o].dim >= 0)
+                    return plait_error(PLAIT_INVALID_ARGUMENT, "output %s: dims %d and %d are both bounded",
+                                       factors.outputs[o].name, out_extents[o].axis, axis);
                 out_extents[o] = *extent;
                 out_extents[o].axis = axis;
             }
