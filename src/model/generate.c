@@ -7,16 +7,13 @@
 
 #include <string.h>
 
-enum { PIECE = 256 }; /* items on the stack */
-
-/* One piece of at most PIECE tokens. */
+/* One piece of at most `batch` tokens. */
 static plait_status feed_piece(plait_session *s, const plait_seq *seq, const plait_token *tokens, int64_t n,
                                bool last) {
-    plait_batch_item items[PIECE];
     for (int64_t i = 0; i < n; i++)
-        items[i] = (plait_batch_item){
+        s->items[i] = (plait_batch_item){
             .token = tokens[i], .position = -1, .seqs = seq, .n_seqs = 1, .wants_output = last && i == n - 1};
-    return plait_session_step(s, items, n);
+    return plait_session_step(s, s->items, n);
 }
 
 plait_status plait_session_feed(plait_session *s, plait_seq seq, const plait_token *tokens,
@@ -33,7 +30,7 @@ plait_status plait_session_feed(plait_session *s, plait_seq seq, const plait_tok
         if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
             return plait_error(PLAIT_OUT_OF_RANGE, "token %lld of the prompt: id %d, expected 0 to %lld",
                                (long long)i, tokens[i], (long long)s->model->hp.n_vocab - 1);
-    int64_t piece = plait_min_i64(PIECE, s->model->options.batch);
+    int64_t piece = s->model->options.batch;
     for (int64_t at = 0; at < n_tokens; at += piece) {
         int64_t n = plait_min_i64(piece, n_tokens - at);
         if (!plait_log_progress(logger, "prompt", (uint64_t)at, (uint64_t)n_tokens))

@@ -80,7 +80,10 @@ static plait_status read_sizes(reader *r, plait_hparams *hp, plait_arena *arena)
             return plait_error(PLAIT_CORRUPT, "%s: layer %lld has %u heads, no multiple of its %u KV heads",
                                plait_gguf_path(r->gguf), (long long)il, hp->n_heads[il], hp->n_kv_heads[il]);
     int64_t by_heads = hp->n_embd / hp->n_heads[0];
-    if (by_heads < 1) by_heads = 1;
+    if (hp->n_embd % hp->n_heads[0] != 0 && !plait_gguf_find(r->gguf, key(r, "attention.key_length")))
+        return plait_error(PLAIT_CORRUPT,
+                           "%s: there is no %s, and embedding_length %lld is no multiple of %u heads",
+                           plait_gguf_path(r->gguf), r->key, (long long)hp->n_embd, hp->n_heads[0]);
     PLAIT_TRY(read_count(r, "attention.key_length", 1, 1 << 16, by_heads, &hp->k_dim));
     PLAIT_TRY(read_count(r, "attention.value_length", 1, 1 << 16, hp->k_dim, &hp->v_dim));
     PLAIT_TRY(read_number(r, "attention.layer_norm_rms_epsilon", 1e-5, &hp->norm_eps));
@@ -132,6 +135,9 @@ static plait_status read_rope(reader *r, plait_hparams *hp) {
                            plait_gguf_path(r->gguf), rope->freq_base, factor, rope->attn_factor);
     rope->freq_scale = 1;
     if (plait_gguf_string_is(type, "none")) return PLAIT_OK;
+    if (factor < 1e-3) /* YaRN's magnitude 1 + 0.1 ln(factor) stays above 0 */
+        return plait_error(PLAIT_CORRUPT, "%s: %s is %g, expected at least 0.001", plait_gguf_path(r->gguf),
+                           key(r, "rope.scaling.factor"), factor);
     rope->freq_scale = 1 / factor;
     if (plait_gguf_string_is(type, "linear")) return PLAIT_OK;
     if (plait_gguf_string_is(type, "yarn")) return read_yarn(r, hp, factor);

@@ -139,17 +139,20 @@ static plait_status find_architecture(plait_model *model) {
     plait_strbuf_init(&known, 0);
     for (size_t i = 0; plait_model_architecture(i); i++)
         plait_strbuf_printf(&known, " %s", plait_model_architecture(i));
-    plait_status status =
-        plait_error(PLAIT_UNSUPPORTED, "%s: architecture \"%.*s\" is not known; known are:%s",
-                    plait_gguf_path(model->gguf), (int)(name.length < 60 ? name.length : 60), name.bytes,
-                    plait_strbuf_text(&known));
+    plait_status status = plait_strbuf_status(&known);
+    if (status == PLAIT_OK)
+        status = plait_error(PLAIT_UNSUPPORTED, "%s: architecture \"%.*s\" is not known; known are:%s",
+                             plait_gguf_path(model->gguf), (int)(name.length < 60 ? name.length : 60),
+                             name.bytes, plait_strbuf_text(&known));
     plait_strbuf_deinit(&known);
     return status;
 }
 
-static void open_tokenizer(plait_model *model) {
+/* A file whose tokenizer cannot be used still runs on token ids; want of memory is no property of the file. */
+static plait_status open_tokenizer(plait_model *model) {
     plait_status status = plait_tokenizer_create(&model->tokenizer, model->gguf, NULL);
     if (status != PLAIT_OK) plait_error_save(status, &model->tokenizer_failure);
+    return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
 static plait_status open_model(plait_model *model, const char *path, const plait_model_options *options) {
@@ -159,7 +162,7 @@ static plait_status open_model(plait_model *model, const char *path, const plait
     PLAIT_TRY(plait_hparams_read(&model->hp, model->gguf, model->arch, &model->arena));
     PLAIT_TRY(fill_options(model, options));
     PLAIT_TRY(choose_context(model));
-    open_tokenizer(model);
+    PLAIT_TRY(open_tokenizer(model));
     if (model->options.dry) return PLAIT_OK;
     say_what_fits(model);
     plait_weight_source source = {.find = find_weight, .release = release_weight, .user = model};

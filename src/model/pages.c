@@ -73,17 +73,27 @@ void plait_pages_drop_unseen(plait_session *session, plait_sequence *sequence) {
     }
 }
 
-void plait_pages_count(const plait_session *session, const plait_sequence *sequence, int64_t n,
-                       int64_t *out_needed) {
-    for (int g = 0; g < session->model->engine.n_groups; g++) {
-        if (n == 0) continue;
-        int64_t first = sequence->length / PLAIT_MODEL_PAGE_LEN,
-                last = (sequence->length + n - 1) / PLAIT_MODEL_PAGE_LEN;
-        for (int64_t i = first; i <= last; i++) {
+/* First and last list entry that the pending tokens write. */
+static int64_t first_written(const plait_sequence *sequence) {
+    return sequence->length / PLAIT_MODEL_PAGE_LEN;
+}
+
+static int64_t last_written(const plait_sequence *sequence) {
+    return (sequence->length + sequence->pending - 1) / PLAIT_MODEL_PAGE_LEN;
+}
+
+void plait_pages_count(plait_session *session, const plait_sequence *sequence, int64_t *out_needed) {
+    for (int g = 0; g < session->model->engine.n_groups; g++)
+        for (int64_t i = first_written(sequence); i <= last_written(sequence); i++) {
             int32_t page = sequence->pages[g][i];
-            out_needed[g] += page < 0 || session->pools[g].counts[page] > 1;
+            out_needed[g] += page < 0 || --session->pools[g].counts[page] > 0;
         }
-    }
+}
+
+void plait_pages_uncount(plait_session *session, const plait_sequence *sequence) {
+    for (int g = 0; g < session->model->engine.n_groups; g++)
+        for (int64_t i = first_written(sequence); i <= last_written(sequence); i++)
+            if (sequence->pages[g][i] >= 0) session->pools[g].counts[sequence->pages[g][i]]++;
 }
 
 void plait_pages_take(plait_session *session, plait_sequence *sequence, int64_t position) {
@@ -108,10 +118,34 @@ void plait_pages_release(plait_session *session, plait_sequence *sequence, int64
             release_page(&session->pools[g], &sequence->pages[g][i]);
 }
 
-void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to) {
+void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to,
+                       int64_t length) {
+    int64_t n = (length + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN;
     for (int g = 0; g < session->model->engine.n_groups; g++)
-        for (int64_t i = 0; i < group_of(session, g)->max_list; i++) {
+        for (int64_t i = 0; i < n; i++) {
             to->pages[g][i] = from->pages[g][i];
             if (to->pages[g][i] >= 0) session->pools[g].counts[to->pages[g][i]]++;
         }
+}
+
+/* The one list entry that names a page which was just taken. */
+static int32_t *holder_of(plait_session *session, int g, int32_t page) {
+    for (int64_t s = 0; s < session->model->options.sequences; s++)
+        for (int64_t i = 0; i < group_of(session, g)->max_list; i++)
+            if (session->sequences[s].pages[g][i] == page) return &session->sequences[s].pages[g][i];
+    return NULL;
+}
+
+void plait_pages_undo_copies(plait_session *session) {
+    for (int g = 0; g < session->model->engine.n_groups; g++) {
+        plait_page_pool *pool = &session->pools[g];
+        while (pool->n_copies > 0) {
+            int32_t from = pool->copies[2 * --pool->n_copies], to = pool->copies[2 * pool->n_copies + 1];
+            int32_t *entry = holder_of(session, g, to);
+            if (!entry) continue;
+            release_page(pool, entry);
+            *entry = from;
+            pool->counts[from]++;
+        }
+    }
 }

@@ -45,7 +45,9 @@ static plait_status open_session(plait_session *s) {
     size_t n = (size_t)s->model->options.sequences;
     s->sequences = plait_alloc_array(n, sizeof *s->sequences);
     s->output_of = plait_alloc_array(n, sizeof *s->output_of);
-    if (!s->sequences || !s->output_of) return plait_error_memory("session", n * sizeof *s->sequences);
+    s->items = plait_alloc_array((size_t)s->model->options.batch, sizeof *s->items);
+    if (!s->sequences || !s->output_of || !s->items)
+        return plait_error_memory("session", n * sizeof *s->sequences);
     for (size_t i = 0; i < n; i++) {
         s->output_of[i] = -1;
         s->sequences[i].tokens = plait_alloc_array((size_t)s->model->engine.context, sizeof(plait_token));
@@ -81,6 +83,7 @@ void plait_session_destroy(plait_session *s) {
     for (int64_t i = 0; s->sequences && i < s->model->options.sequences; i++) free(s->sequences[i].tokens);
     free(s->sequences);
     free(s->output_of);
+    free(s->items);
     plait_model_release(s->model);
     free(s);
 }
@@ -127,7 +130,7 @@ plait_status plait_session_fork(plait_session *s, plait_seq seq, plait_seq *out)
     PLAIT_TRY(plait_session_sequence(s, seq, &from));
     PLAIT_TRY(plait_session_begin(s, &made));
     plait_sequence *to = &s->sequences[made];
-    plait_pages_share(s, from, to);
+    plait_pages_share(s, from, to, from->length);
     memcpy(to->tokens, from->tokens, (size_t)from->length * sizeof *to->tokens);
     to->length = from->length;
     s->output_of[made] = s->output_of[seq];
@@ -140,8 +143,8 @@ static int64_t shortest_length(const plait_session *s, const plait_sequence *seq
     int64_t shortest = 0;
     for (int g = 0; g < s->model->engine.n_groups; g++) {
         int64_t window = s->model->engine.groups[g].window, first = 0;
-        if (window == 0 || sequence->length == 0) continue;
-        while (sequence->pages[g][first] < 0) first++;
+        if (window == 0) continue;
+        while (first * PLAIT_MODEL_PAGE_LEN < sequence->length && sequence->pages[g][first] < 0) first++;
         int64_t needed = first == 0 ? 0 : first * PLAIT_MODEL_PAGE_LEN + window - 1;
         if (needed > shortest) shortest = needed;
     }

@@ -23,6 +23,7 @@ typedef struct plait_sequence {
     plait_token *tokens; /* [context] */
     int64_t length;
     int64_t pending;                        /* items of the step being prepared */
+    plait_seq leader;                       /* whose items it shares in that step; -1: it has its own */
     int32_t *pages[PLAIT_MODEL_MAX_GROUPS]; /* [max_list] of each group */
 } plait_sequence;
 
@@ -31,6 +32,7 @@ struct plait_session {
     plait_session_state *state;
     plait_run *layers, *tails[PLAIT_TAIL_COUNT], *copies;
     plait_sequence *sequences; /* [options.sequences] */
+    plait_batch_item *items;   /* [options.batch]: of prompts that are fed in pieces */
     plait_page_pool pools[PLAIT_MODEL_MAX_GROUPS];
     int64_t n_outputs;  /* of the last step */
     int64_t *output_of; /* [sequences]: last output row of each sequence in the last step, -1: none */
@@ -50,15 +52,20 @@ plait_status plait_pages_init(plait_session *session);
 void plait_pages_deinit(plait_session *session);
 /* Gives up pages that no coming query of the sequence can see. */
 void plait_pages_drop_unseen(plait_session *session, plait_sequence *sequence);
-/* Pages that adding n tokens takes from each group's pool, copies of shared pages included. */
-void plait_pages_count(const plait_session *session, const plait_sequence *sequence, int64_t n,
-                       int64_t *out_needed);
+/* Adds to out_needed what the sequence's pending tokens take from each group's pool, copies of shared pages included:
+ * the last of a page's holders to write it needs no copy, so counted sequences are taken off the counts of their
+ * pages until plait_pages_uncount puts them back. */
+void plait_pages_count(plait_session *session, const plait_sequence *sequence, int64_t *out_needed);
+void plait_pages_uncount(plait_session *session, const plait_sequence *sequence);
 /* Makes the page of a position exclusively the sequence's: takes one, or copies a shared one. Pages were counted. */
 void plait_pages_take(plait_session *session, plait_sequence *sequence, int64_t position);
 /* Releases the pages at and after list entry `first`. */
 void plait_pages_release(plait_session *session, plait_sequence *sequence, int64_t first);
-/* Shares all pages of `from` with the empty sequence `to`. */
-void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to);
+/* Shares the pages of the first `length` positions of `from` with `to`, which has none. */
+void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to,
+                       int64_t length);
+/* Takes back the copies that were listed but not made: their sequences have the shared pages again. */
+void plait_pages_undo_copies(plait_session *session);
 
 /* The sequence, or INVALID_ARGUMENT. */
 plait_status plait_session_sequence(const plait_session *session, plait_seq seq, plait_sequence **out);

@@ -11,20 +11,35 @@
 
 /* ---- checking ---- */
 
-/* Several sequences of one item must be the same so far: equal length and equal pages. */
-static plait_status check_shared(const plait_session *s, const plait_batch_item *item, int64_t index) {
-    const plait_sequence *first = &s->sequences[item->seqs[0]];
+/* True when both have the same tokens in the same pages. */
+static bool equal_so_far(const plait_session *s, const plait_sequence *a, const plait_sequence *b) {
+    size_t n = (size_t)((a->length + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN);
+    if (a->length != b->length) return false;
+    for (int g = 0; g < s->model->engine.n_groups; g++)
+        if (memcmp(a->pages[g], b->pages[g], n * sizeof **a->pages) != 0) return false;
+    return true;
+}
+
+/* The first sequence of an item leads, the others follow: their keys and values are written once, in the leader's pages,
+ * which they share after the step. A follower therefore has no items of its own in the step, and may fall behind, but
+ * never skip an item of its leader. */
+static plait_status check_followers(plait_session *s, const plait_batch_item *item, int64_t index) {
+    plait_sequence *first = &s->sequences[item->seqs[0]];
+    int64_t pending = first->pending++;
+    if (first->leader >= 0)
+        return plait_error(PLAIT_INVALID_ARGUMENT,
+                           "item %lld: sequence %d shared an item of sequence %d earlier in this step",
+                           (long long)index, item->seqs[0], first->leader);
     for (int k = 1; k < item->n_seqs; k++) {
         plait_sequence *other;
-        PLAIT_TRY(plait_session_sequence(s, item->seqs[k], &other));
-        bool equal = other->length == first->length && other->pending == first->pending;
-        for (int g = 0; equal && g < s->model->engine.n_groups; g++) {
-            size_t n = (size_t)((first->length + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN);
-            equal = memcmp(first->pages[g], other->pages[g], n * sizeof **first->pages) == 0;
-        }
-        if (!equal)
+        PLAIT_TRY(plait_error_context(plait_session_sequence(s, item->seqs[k], &other), "item %lld",
+                                      (long long)index));
+        bool joins = other->leader < 0 && pending == 0 && equal_so_far(s, first, other);
+        if (other->pending != pending || (!joins && other->leader != item->seqs[0]))
             return plait_error(PLAIT_INVALID_ARGUMENT, "item %lld: sequences %d and %d are not equal so far",
                                (long long)index, item->seqs[0], item->seqs[k]);
+        other->leader = item->seqs[0];
+        other->pending++;
     }
     return PLAIT_OK;
 }
@@ -35,7 +50,6 @@ static plait_status check_item(plait_session *s, const plait_batch_item *item, i
         return plait_error(PLAIT_INVALID_ARGUMENT, "item %lld belongs to no sequence", (long long)index);
     PLAIT_TRY(plait_error_context(plait_session_sequence(s, item->seqs[0], &sequence), "item %lld",
                                   (long long)index));
-    PLAIT_TRY(check_shared(s, item, index));
     int64_t next = sequence->length + sequence->pending;
     if (item->token < 0 || item->token >= s->model->hp.n_vocab)
         return plait_error(PLAIT_OUT_OF_RANGE, "item %lld: token id %d, expected 0 to %lld", (long long)index,
@@ -47,17 +61,18 @@ static plait_status check_item(plait_session *s, const plait_batch_item *item, i
         return plait_error(PLAIT_OUT_OF_RANGE,
                            "sequence %d: position %lld is beyond the context of %lld tokens", item->seqs[0],
                            (long long)next, (long long)s->model->engine.context);
-    for (int k = 0; k < item->n_seqs; k++) s->sequences[item->seqs[k]].pending++;
-    return PLAIT_OK;
+    return check_followers(s, item, index);
 }
 
 static plait_status check_pages(plait_session *s) {
-    int64_t needed[PLAIT_MODEL_MAX_GROUPS] = {0};
-    for (int64_t i = 0; i < s->model->options.sequences; i++)
-        if (s->sequences[i].pending) {
-            plait_pages_drop_unseen(s, &s->sequences[i]);
-            plait_pages_count(s, &s->sequences[i], s->sequences[i].pending, needed);
-        }
+    int64_t needed[PLAIT_MODEL_MAX_GROUPS] = {0}, n = s->model->options.sequences;
+    for (int64_t i = 0; i < n; i++)
+        if (s->sequences[i].pending) plait_pages_drop_unseen(s, &s->sequences[i]);
+    for (int64_t i = 0; i < n; i++)
+        if (s->sequences[i].pending && s->sequences[i].leader < 0)
+            plait_pages_count(s, &s->sequences[i], needed);
+    for (int64_t i = 0; i < n; i++)
+        if (s->sequences[i].pending && s->sequences[i].leader < 0) plait_pages_uncount(s, &s->sequences[i]);
     for (int g = 0; g < s->model->engine.n_groups; g++)
         if (needed[g] > s->pools[g].n_free)
             return plait_error(PLAIT_LIMIT, "the cache has %lld free pages of %d tokens, the step needs %lld",
@@ -69,7 +84,8 @@ static plait_status check_items(plait_session *s, const plait_batch_item *items,
     if (n < 1 || n > s->model->options.batch)
         return plait_error(PLAIT_OUT_OF_RANGE, "a step of %lld tokens, expected 1 to %lld", (long long)n,
                            (long long)s->model->options.batch);
-    for (int64_t i = 0; i < s->model->options.sequences; i++) s->sequences[i].pending = 0;
+    for (int64_t i = 0; i < s->model->options.sequences; i++)
+        s->sequences[i].pending = 0, s->sequences[i].leader = -1;
     for (int64_t i = 0; i < n; i++) PLAIT_TRY(check_item(s, &items[i], i));
     return check_pages(s);
 }
@@ -145,36 +161,54 @@ static plait_status run_copies(plait_session *s) {
         memcpy(list, s->pools[g].copies, (size_t)(2 * s->pools[g].n_copies) * sizeof *list);
         PLAIT_TRY(plait_run_set_dim_at(s->copies, dim, s->pools[g].n_copies));
         any = any || s->pools[g].n_copies > 0;
-        s->pools[g].n_copies = 0;
     }
-    return any ? plait_run_step(s->copies) : PLAIT_OK;
+    if (any) PLAIT_TRY(plait_run_step(s->copies));
+    for (int g = 0; g < s->model->engine.n_groups; g++) s->pools[g].n_copies = 0;
+    return PLAIT_OK;
 }
 
 /* ---- the step ---- */
 
-/* Sequences that followed another one now have its tokens and share its pages. */
+/* Sequences that followed another one now have its tokens, as far as they followed, and share its pages. */
 static void follow(plait_session *s, const plait_batch_item *items, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        const plait_sequence *first = &s->sequences[items[i].seqs[0]];
+    for (int64_t i = 0; i < n; i++)
         for (int k = 1; k < items[i].n_seqs; k++) {
             plait_sequence *other = &s->sequences[items[i].seqs[k]];
             other->tokens[other->length++] = items[i].token;
-            if (other->length < first->length) continue; /* once, when it caught up */
-            plait_pages_release(s, other, 0);
-            plait_pages_share(s, first, other);
         }
+    for (int64_t i = 0; i < s->model->options.sequences; i++) {
+        plait_sequence *other = &s->sequences[i];
+        if (other->leader < 0) continue;
+        plait_pages_release(s, other, 0);
+        plait_pages_share(s, &s->sequences[other->leader], other, other->length);
+        other->leader = -1;
     }
 }
 
-plait_status plait_session_step(plait_session *s, const plait_batch_item *items, int64_t n) {
-    PLAIT_TRY(check_items(s, items, n));
-    s->n_tail = 0;
+static plait_status run_layers(plait_session *s, const plait_batch_item *items, int64_t n) {
     PLAIT_TRY(write_tokens(s, items, n));
     PLAIT_TRY(run_copies(s));
     PLAIT_TRY(write_pages(s));
     PLAIT_TRY(plait_run_set_dim_at(s->layers, s->dim_tokens, n));
     PLAIT_TRY(plait_run_set_dim_at(s->layers, s->dim_outputs, s->n_outputs));
-    PLAIT_TRY(plait_run_step(s->layers));
+    return plait_run_step(s->layers);
+}
+
+/* A step that failed has no outputs. */
+static void give_up(plait_session *s) {
+    plait_pages_undo_copies(s);
+    s->n_outputs = 0;
+    for (int64_t i = 0; i < s->model->options.sequences; i++) s->output_of[i] = -1;
+}
+
+plait_status plait_session_step(plait_session *s, const plait_batch_item *items, int64_t n) {
+    PLAIT_TRY(check_items(s, items, n));
+    s->n_tail = 0;
+    plait_status status = run_layers(s, items, n);
+    if (status != PLAIT_OK) {
+        give_up(s);
+        return status;
+    }
     for (int64_t i = 0; i < n; i++) {
         plait_sequence *sequence = &s->sequences[items[i].seqs[0]];
         sequence->tokens[sequence->length++] = items[i].token;
