@@ -139,7 +139,7 @@ plait_status plait_place_node(const plait_residence *residence, const plait_grap
             *out = placement;
             return PLAIT_OK;
         }
-        if (k < 0) memcpy(placement.reason, reason, sizeof reason);
+        if (k < 0) snprintf(placement.reason, sizeof placement.reason, "%s", reason);
     }
     return nobody_takes(residence, graph, n, &use, bound);
 }

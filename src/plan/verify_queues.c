@@ -178,13 +178,21 @@ static bool ordered(const staged *a, const staged *b) {
     return a->clock[a->process] <= b->clock[a->process] || b->clock[b->process] <= a->clock[b->process];
 }
 
-static plait_status check_events(const queues *q) {
+static int by_range(const void *a, const void *b) {
+    const staged *x = a, *y = b;
+    if (x->kind != y->kind) return x->kind - y->kind;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Sorted by where they are, so that only those that overlap meet. */
+static plait_status check_events(queues *q) {
     static const char *const names[] = {"input staging", "output staging", "transfer staging"};
+    if (q->n_events) qsort(q->events, q->n_events, sizeof *q->events, by_range);
     for (size_t i = 0; i < q->n_events; i++)
         for (size_t k = i + 1; k < q->n_events; k++) {
             const staged *a = &q->events[i], *b = &q->events[k];
-            bool clash = a->kind == b->kind && (a->write || b->write) && a->process != b->process &&
-                         a->begin < b->end && b->begin < a->end;
+            if (a->kind != b->kind || b->begin >= a->end) break;
+            bool clash = (a->write || b->write) && a->process != b->process && b->begin < b->end;
             if (clash && !ordered(a, b))
                 return plait_error(
                     PLAIT_INTERNAL,
