@@ -37,6 +37,7 @@ UNLAWFUL = [
     ({'src/base/b.c': 'int x;\n'}, 'does not open with a comment'),
     ({'src/plan/p.c': '/* p */\n'}, 'src/plan: has no README.md'),
     ({'src/base/README.md': 'line\n' * 101}, 'more than 100 lines'),
+    ({'docs/d.md': '`src/base/a.c`, `src/base/NAME.c`,\n`src/base/c.c`.\n'}, 'docs/d.md:2: src/base/c.c does not exist'),
     ({'docs/d.md': 'one\nFIX' 'ME later\n'}, 'docs/d.md:2'),
     ({'docs/d.md': 'see /ho' 'me/somebody/notes\n'}, "docs/d.md:1: /ho" "me/s...: a path of somebody's machine"),
     ({'src/base/b.c': '/* b */\nvoid g(void) {\n    abort();\n}\n'}, 'src/base/b.c:3: abort()'),
@@ -54,7 +55,7 @@ def run(files):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return subprocess.run([CHECK_TREE, '--root', root, '--cc', sys.argv[1] if len(sys.argv) > 1 else 'cc', '--only',
-                               'includes,sizes,comments,guides,words,calls,headers,golden'],
+                               'includes,sizes,comments,guides,paths,words,calls,headers,golden'],
                               capture_output=True, text=True)
 
 
