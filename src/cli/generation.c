@@ -32,6 +32,8 @@ plait_status plait_cli_generation_open(plait_cli_generation *g, plait_model *mod
     PLAIT_TRY(plait_session_begin(g->session, &g->seq));
     g->tokenizer = plait_model_tokenizer(model);
     if (text) PLAIT_TRY(plait_model_need_tokenizer(model, &g->tokenizer));
+    if (g->tokenizer && !text && plait_tokenizer_n_vocab(g->tokenizer) == 0)
+        g->tokenizer = NULL; /* model "none" */
     if (!g->tokenizer) return PLAIT_OK;
     g->piece_bytes = plait_detokenizer_max_bytes(g->tokenizer);
     g->piece = plait_alloc_array(1, g->piece_bytes);

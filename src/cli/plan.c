@@ -1,6 +1,7 @@
 /* plait plan: what would run where, why, and what it costs, without taking memory for it. */
 #include "cli/cli.h"
 
+#include "base/os.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -66,12 +67,25 @@ static plait_status print_json(const plait_model *model, const plait_model_facts
     return PLAIT_OK;
 }
 
+static plait_status write_html(const plait_model *model, const char *path) {
+    char *page;
+    plait_file_writer file = {.fd = -1};
+    PLAIT_TRY(plait_plan_print_html(plait_model_plan(model), &page));
+    plait_status status = plait_file_writer_open(&file, path);
+    if (status == PLAIT_OK) status = plait_file_writer_write(&file, page, strlen(page));
+    if (status == PLAIT_OK) status = plait_file_writer_commit(&file);
+    plait_file_writer_abandon(&file);
+    free(page);
+    return plait_error_context(status, "--html");
+}
+
 static plait_status print(const plait_cli_values *values, const plait_model *model) {
     plait_model_facts facts;
     plait_strbuf out;
     plait_model_describe(model, &facts);
     plait_strbuf_init(&out, 0);
     plait_status status = (values->json ? print_json : print_text)(model, &facts, &out);
+    if (status == PLAIT_OK && values->html) status = write_html(model, values->html);
     if (status == PLAIT_OK) return plait_cli_emit(&out);
     plait_strbuf_deinit(&out);
     return status;
@@ -95,6 +109,8 @@ static int run(const plait_cli_values *values) {
 
 static const plait_cli_option options[] = {
     PLAIT_CLI_JSON("plans as one JSON object"),
+    {"--html", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(html), 0,
+     "also a page with a picture of the layers' plan"},
     PLAIT_CLI_END,
 };
 
@@ -113,7 +129,7 @@ const plait_cli_command plait_cli_plan = {
         "{\"architecture\",\"context\",\"batch\",\"weight_private_bytes\",\"weight_mapped_bytes\","
         "\"state_bytes\",\"temporary_bytes\",\"plans\":{\"layers\":{...},\"argmax\":{...},\"best\":{...},"
         "\"logits\":{...}}}.",
-    .examples = "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0\n",
+    .examples = "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0 --html plan.html\n",
     .options = options,
     .computes = true,
     .run = run,

@@ -75,8 +75,6 @@ static plait_dtype choose(job *j, const plait_gguf_tensor *t) {
     dtype = with_short_blocks(dtype);
     if (t->dims[0] % plait_dtype_block_elems(dtype) != 0) dtype = PLAIT_F16;
     j->n_fallen++;
-    fprintf(stderr, "plait: note: %s has rows of %lld elements, no whole blocks of %s: it becomes %s\n",
-            t->name, (long long)t->dims[0], plait_dtype_name(j->dtype), plait_dtype_name(dtype));
     return dtype;
 }
 
@@ -255,12 +253,18 @@ static plait_status quantise(job *j, const char *in, const char *out) {
     return PLAIT_OK;
 }
 
+/* Notes come last: a failure prints one line only. */
 static void report(const job *j) {
     uint64_t before = 0, after = 0;
     plait_strbuf s;
     plait_strbuf_init(&s, 0);
     for (size_t i = 0; i < plait_gguf_tensor_count(j->in); i++) {
         const tensor_job *t = &j->tensors[i];
+        if (t->dtype != t->source->dtype && t->dtype != j->dtype)
+            fprintf(stderr,
+                    "plait: note: %s has rows of %lld elements, no whole blocks of %s: it became %s\n",
+                    t->source->name, (long long)t->source->dims[0], plait_dtype_name(j->dtype),
+                    plait_dtype_name(t->dtype));
         before += t->source->size_bytes;
         after += (uint64_t)plait_dtype_row_bytes(t->dtype, t->source->dims[0]) *
                  (uint64_t)(t->source->n_elems / t->source->dims[0]);

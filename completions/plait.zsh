@@ -1,0 +1,259 @@
+#compdef plait
+# Completion of plait for zsh, made by `plait completion zsh`.
+_plait() {
+    local -a commands=(
+        'run:Continue a prompt.'
+        'chat:Have a conversation, through the model'\''s own template.'
+        'inspect:Show what is in a model file.'
+        'tokenize:Turn text on standard input into token ids, or ids into text.'
+        'template:Print the prompt that a chat template renders.'
+        'embed:Print the embedding of a text.'
+        'logits:Write the logits of every position of a list of token ids.'
+        'perplexity:Measure how well a model predicts a text.'
+        'bench:Measure the speed of prompts and of generation.'
+        'plan:Show what would run where, why, and what it costs.'
+        'quantize:Copy a model with its matrices in another element type.'
+        'conformance:Check that a device does what every device must do.'
+        'devices:List the devices of this machine and the kinds of device that plait knows.'
+        'doctor:Tell what this machine can do, and how to mend what is missing.'
+    )
+    if ((CURRENT == 2)); then
+        _describe command commands
+        return
+    fi
+    local command=$words[2]
+    shift words
+    ((CURRENT--))
+    case $command in
+    run)
+        _arguments \
+            '-p[the text]:TEXT:_files' \
+            '-f[read the text from a file (-\: stdin)]:FILE:_files' \
+            '--ids[token ids instead of a text]:1,2,3:_files' \
+            '--chat[put the text as a user'\''s message through the model'\''s template]' \
+            '-n[most tokens to generate (default\: what the context leaves)]:N:_files' \
+            '--temp[temperature; 0\: greedy (default)]:T:_files' \
+            '--top-k[only the K best tokens (default 40; 0\: off)]:K:_files' \
+            '--top-p[the best tokens that have probability P together (default 0.95)]:P:_files' \
+            '--min-p[only tokens at least P times as probable as the best (default 0.05)]:P:_files' \
+            '--seed[seed of the random numbers (default\: the clock)]:S:_files' \
+            '--ignore-eos[go on behind the end of generation]' \
+            '--json[prompt ids, ids and text as one JSON object]' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    chat)
+        _arguments \
+            '--system[the system'\''s message]:TEXT:_files' \
+            '-n[most tokens to generate (default\: what the context leaves)]:N:_files' \
+            '--temp[temperature; 0\: greedy (default)]:T:_files' \
+            '--top-k[only the K best tokens (default 40; 0\: off)]:K:_files' \
+            '--top-p[the best tokens that have probability P together (default 0.95)]:P:_files' \
+            '--min-p[only tokens at least P times as probable as the best (default 0.05)]:P:_files' \
+            '--seed[seed of the random numbers (default\: the clock)]:S:_files' \
+            '--ignore-eos[go on behind the end of generation]' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    inspect)
+        _arguments \
+            '--tensors[also every tensor]' \
+            '--metadata[also every metadata entry (in JSON they are always there)]' \
+            '--json[the same as one JSON object]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    tokenize)
+        _arguments \
+            '--no-special[neither add BOS and EOS nor recognise special tokens]' \
+            '--jsonl[a JSON string a line in, an array a line out]' \
+            '--decode[ids to text\: a JSON array in, raw bytes out; with --jsonl an array and a JSON string a line]' \
+            '--json[ids as a JSON array (what is printed anyway)]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    template)
+        _arguments \
+            '--conversation[all variables as a JSON object\: messages, tools, ... (-\: stdin)]:C.json:_files' \
+            '--now[the time that strftime_now prints, "2025-03-09 14\:05\:07" (default\: the clock)]:TIME:_files' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    embed)
+        _arguments \
+            '-p[the text]:TEXT:_files' \
+            '-f[read the text from a file (-\: stdin)]:FILE:_files' \
+            '--ids[token ids instead of a text]:1,2,3:_files' \
+            '--json[ids and embedding as one JSON object]' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    logits)
+        _arguments \
+            '--ids[token ids to feed]:1,2,3:_files' \
+            '--out[float32 little-endian \[ids\]\[vocabulary\], every position]:OUT.f32:_files' \
+            '--step[feed N ids at a time instead of all at once]:N:_files' \
+            '--decoder-ids[ids for the decoder of encoder-decoder models]:1,2,3:_files' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    perplexity)
+        _arguments \
+            '-p[the text]:TEXT:_files' \
+            '-f[read the text from a file (-\: stdin)]:FILE:_files' \
+            '--ids[token ids instead of a text]:1,2,3:_files' \
+            '--windows[at most N windows (default\: all)]:N:_files' \
+            '--json[figures as one JSON object]' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    bench)
+        _arguments \
+            '-p[tokens of the prompt (default 512; 0\: leave out)]:N:_files' \
+            '-n[tokens to generate (default 64; 0\: leave out)]:N:_files' \
+            '-d[tokens in the cache before (default 0)]:N:_files' \
+            '-r[runs of each test (default 5)]:N:_files' \
+            '--json[results as one JSON object]' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    plan)
+        _arguments \
+            '--json[plans as one JSON object]' \
+            '--html[also a page with a picture of the layers'\'' plan]:OUT:_files' \
+            '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
+            '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
+            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices]:A,B,...:_files' \
+            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
+            '--batch[most tokens of one step (default 512)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--exact[same bytes for any batching and number of devices]' \
+            '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
+            '--verify[prove plans before they run (default on)]:on|off:(on off)' \
+            '--monitor[check every access of devices while running]' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--no-mmap[read the file into memory instead of mapping it]' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    quantize)
+        _arguments \
+            '-t[threads (default\: all processors)]:THREADS:_files' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    conformance)
+        _arguments \
+            '--bench[also time the launch of each op]' \
+            '--only[checks whose names match; * stands for anything (op/matmul*)]:PATTERN:_files' \
+            '--json[also write every result to a file as JSON]:OUT:_files' \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--help[this text]' \
+            '*:file:_files'
+        ;;
+    devices)
+        _arguments \
+            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '--json[the same as one JSON object]' \
+            '--help[this text]'
+        ;;
+    doctor)
+        _arguments \
+            '--help[this text]'
+        ;;
+    esac
+}
+_plait "$@"
