@@ -90,7 +90,7 @@ static plait_status cpu_create(const char *const *options, int n_options, const 
     plait_cpu_device *device = plait_alloc_array(1, sizeof *device);
     if (!device) return plait_error_memory("cpu device", sizeof *device);
     device->base.vtable = &plait_cpu_vtable;
-    strcpy(device->base.name, "cpu");
+    snprintf(device->base.name, sizeof device->base.name, "cpu");
     if (logger) device->logger = *logger;
     device->memory_total_bytes = plait_os_memory_total();
     plait_status status = parse_options(device, options, n_options);
@@ -107,7 +107,7 @@ static plait_status cpu_create(const char *const *options, int n_options, const 
 
 /* The processor's own name, for people. */
 static void processor_name(char out[64]) {
-    strcpy(out, "processor");
+    snprintf(out, 64, "processor");
 #if defined(__x86_64__)
     uint32_t words[12], top, b, c, d;
     if (!__get_cpuid(0x80000000u, &top, &b, &c, &d) || top < 0x80000004u) return;
@@ -119,14 +119,16 @@ static void processor_name(char out[64]) {
     while (skip + n < sizeof words && text[skip + n]) n++;
     if (n) snprintf(out, 64, "%.*s", (int)n, text + skip);
 #elif defined(__aarch64__)
-    strcpy(out, "64-bit Arm");
+    snprintf(out, 64, "64-bit Arm");
 #endif
 }
 
 static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
     char processor[64], features[64];
-    plait_device_info info = {.memory_total_bytes = device->memory_total_bytes,
+    plait_device_info info = {.kind = "cpu",
+                              .numeric_class = NUMERIC_CLASS,
+                              .memory_total_bytes = device->memory_total_bytes,
                               .memory_free_bytes = plait_os_memory_available(),
                               .alignment = PLAIT_CPU_ALIGNMENT,
                               .max_buffer_bytes = device->memory_total_bytes,
@@ -134,9 +136,7 @@ static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
                               .unified_memory = true};
     processor_name(processor);
     plait_cpu_features_names(device->features, features, sizeof features);
-    strcpy(info.kind, "cpu");
     memcpy(info.name, base->name, sizeof info.name);
-    strcpy(info.numeric_class, NUMERIC_CLASS);
     snprintf(info.description, sizeof info.description, "%s, %d thread%s, %s", processor, device->n_threads,
              device->n_threads == 1 ? "" : "s", features);
     *out = info;

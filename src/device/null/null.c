@@ -35,7 +35,7 @@ static plait_status null_create(const char *const *options, int n_options, const
     null_device *device = plait_alloc_array(1, sizeof *device);
     if (!device) return plait_error_memory("null device", sizeof *device);
     device->base.vtable = &plait_null_vtable;
-    strcpy(device->base.name, "null");
+    memcpy(device->base.name, "null", sizeof "null");
     *out = &device->base;
     return PLAIT_OK;
 }
