@@ -3,6 +3,7 @@
  * read from a tensor's bytes. */
 #include "base/status.h"
 #include "model/arch.h"
+#include "op/shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,10 @@ plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char 
                                 plait_gguf_path(b->gguf), full, (long long)d0, (long long)d1,
                                 (long long)tensor->dims[0], (long long)tensor->dims[1],
                                 (long long)tensor->dims[2], (long long)tensor->dims[3]));
+    if (!plait_dtype_is_float(tensor->dtype))
+        return fail(b,
+                    plait_error(PLAIT_CORRUPT, "%s: tensor %s: expected a float or quantised type, found %s",
+                                plait_gguf_path(b->gguf), full, plait_dtype_name(tensor->dtype)));
     if (plait_graph_find(b->graph, full, &known) == PLAIT_OK) return known;
     return plait_weight(b->graph, full, tensor->dtype, d1 == 1 ? PLAIT_SHAPE(d0) : PLAIT_SHAPE(d0, d1));
 }
