@@ -132,7 +132,7 @@ enum {
     /* Recognise control tokens in the text. User-defined tokens are part of the text in either case. */
     PLAIT_TOKENIZE_PARSE_SPECIAL = 1u << 1,
     /* The text comes from somebody who must not be able to write markers: user-defined tokens that look like
-     * one (an end of turn, <|...|>) are spelled out too. */
+     * one (an end of turn, <|...|>) are spelled out too. PLAIT_TOKENIZE_PARSE_SPECIAL has no effect then. */
     PLAIT_TOKENIZE_UNTRUSTED = 1u << 2
 };
 

@@ -34,7 +34,7 @@ static void emit_symbols(plait_tokenizer_scratch *s, const char *piece, uint32_t
 /* One match of the splitting rule. */
 static plait_status byte_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
-    uint32_t hash, n;
+    uint32_t hash;
     if (plait_tok_cache_get(s, piece, n_bytes, &hash)) return PLAIT_OK;
     size_t first = s->out.n;
     uint32_t whole = t->whole_pieces ? plait_tok_lookup(t, piece, n_bytes) : PLAIT_TOK_NONE;
@@ -42,9 +42,13 @@ static plait_status byte_piece(plait_tokenizer_scratch *s, const char *piece, ui
         plait_tok_emit(s, whole);
     } else {
         PLAIT_TRY(reserve_symbols(s, n_bytes));
-        for (uint32_t i = 0; i < n_bytes; i++)
-            s->symbols[i] = (plait_tok_symbol){.id = t->byte_symbols[(unsigned char)piece[i]], .start = i};
-        PLAIT_TRY(plait_tok_merge_run(s, piece, n_bytes, n_bytes, &n));
+        /* A byte without a token is dropped before anything is merged, as in the original: its neighbours meet. */
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < n_bytes; i++) {
+            uint32_t id = t->byte_symbols[(unsigned char)piece[i]];
+            if (id < t->n_tokens) s->symbols[n++] = (plait_tok_symbol){.id = id, .start = i};
+        }
+        PLAIT_TRY(plait_tok_merge_run(s, piece, n_bytes, n, &n));
         emit_symbols(s, piece, n_bytes, n);
     }
     plait_tok_cache_put(s, piece, n_bytes, hash, first);
