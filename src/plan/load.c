@@ -22,8 +22,9 @@ static plait_status allocate_slots(plait_residence *residence) {
         plait_residence_device *row = &residence->devices[d];
         for (size_t i = 0; i < row->n_weights; i++) {
             if (row->weights[i]) continue;
-            plait_status status = device->vtable->buffer_create(device, row->weight_bytes[i],
-                                                                PLAIT_BUFFER_WEIGHTS, &row->weights[i]);
+            uint64_t size = row->weight_bytes[i] ? row->weight_bytes[i] : 1; /* a slot has a buffer always */
+            plait_status status =
+                device->vtable->buffer_create(device, size, PLAIT_BUFFER_WEIGHTS, &row->weights[i]);
             PLAIT_TRY(plait_error_context(status, "weights on %s", device->name));
         }
     }

@@ -62,8 +62,11 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     if (!options || !options->skip_verify) PLAIT_TRY(plait_plan_verify(plan));
     after_verify = plait_time_ns();
     PLAIT_TRY(plait_plan_compile(plan));
-    for (int d = 0; d < plan->context->n_devices; d++)
-        PLAIT_TRY(plait_context_reserve_arena(plan->context, d, plan->devices[d].arena_bytes));
+    for (int d = 0; d < plan->context->n_devices; d++) {
+        const plait_plan_device *row = &plan->devices[d];
+        uint64_t least = row->n_positions > 0 && row->arena_bytes == 0; /* a used slot has a buffer */
+        PLAIT_TRY(plait_context_reserve_arena(plan->context, d, row->arena_bytes + least));
+    }
     add_facts(plan);
     plan->facts.verify_ns = after_verify - before_verify;
     plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;

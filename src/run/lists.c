@@ -54,8 +54,10 @@ static void add_signal(plait_run *run, plait_run_list *list, int parity, int dev
     c->signal.value = &run->signal_values[parity][signal_base(run, device) + signal - 1];
 }
 
+/* Nothing for what has no bytes even at the bounds: its slot may have no buffer. */
 static void add_transfer(plait_run_list *list, plait_command_kind kind, plait_region region, void *host,
                          const uint64_t *size_bytes) {
+    if (region.size_bytes == 0) return;
     plait_command *c = &list->commands[list->n_commands++];
     c->kind = kind;
     c->transfer.region = region;

@@ -50,8 +50,9 @@ static plait_status open_device(plait_run *run, int d) {
     row->slots = plait_alloc_array((size_t)row->n_slots, sizeof *row->slots);
     if (!row->slots) return plait_error_memory("run slots", 0);
     uint64_t input_bytes = plan->devices[d].input_bytes;
-    if (input_bytes)
-        PLAIT_TRY(vtable->buffer_create(entry->device, input_bytes, PLAIT_BUFFER_TEMPORARY, &row->inputs));
+    if (plan->devices[d].n_positions) /* a used slot has a buffer, though its values may have no bytes */
+        PLAIT_TRY(vtable->buffer_create(entry->device, input_bytes ? input_bytes : 1, PLAIT_BUFFER_TEMPORARY,
+                                        &row->inputs));
     PLAIT_TRY(vtable->event_create(entry->device, &row->event));
     row->slots[PLAIT_SLOT_ARENA] = entry->arena;
     row->slots[PLAIT_SLOT_INPUTS] = row->inputs;
@@ -100,9 +101,18 @@ plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run
     return PLAIT_OK;
 }
 
+/* Waits until no queue touches anything of the run any more, after a failure too: a queue that has failed walks its
+ * lists to their ends, and one that waits for it wakes up and fails. */
+static void finish_queues(plait_run *run) {
+    for (int d = 0; (run->step > 0 || run->failed) && d < run->plan->context->n_devices; d++) {
+        const plait_context_entry *entry = &run->plan->context->devices[d];
+        (void)entry->device->vtable->synchronise(entry->queue);
+    }
+}
+
 void plait_run_destroy(plait_run *run) {
     if (!run) return;
-    if (run->step > 0) plait_run_wait(run);
+    finish_queues(run);
     for (int d = 0; run->devices && d < run->plan->context->n_devices; d++) {
         plait_run_device *row = &run->devices[d];
         const plait_device_vtable *vtable = run->plan->context->devices[d].device->vtable;

@@ -25,10 +25,11 @@ plait_status plait_run_trace_begin(plait_run *run, size_t max_spans) {
 static void print_group(plait_strbuf *text, const plait_plan_segment *segment, int g) {
     const plait_group *group = &segment->prepared.groups[g];
     plait_strbuf name;
-    plait_strbuf_init(&name, 1 << 16);
+    plait_strbuf_init(&name, 0);
     for (int k = 0; k < group->n; k++)
         plait_strbuf_printf(&name, "%s%s", k ? "+" : "",
                             segment->nodes[segment->prepared.order[group->first + k]].name);
+    if (name.status != PLAIT_OK && text->status == PLAIT_OK) text->status = name.status;
     plait_strbuf_json_string(text, plait_strbuf_text(&name));
     plait_strbuf_deinit(&name);
 }
@@ -62,9 +63,7 @@ plait_status plait_run_trace_end(plait_run *run, char **out_json) {
     plait_status status = plait_run_trace_collect(run, &text, &first);
     plait_strbuf_append(&text, "\n]}\n");
     if (status == PLAIT_OK) status = plait_strbuf_status(&text);
-    if (status == PLAIT_OK)
-        *out_json = plait_strbuf_take(&text);
-    else
-        plait_strbuf_deinit(&text);
+    if (status == PLAIT_OK) *out_json = plait_strbuf_take(&text);
+    plait_strbuf_deinit(&text);
     return status;
 }
