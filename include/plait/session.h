@@ -58,9 +58,11 @@ typedef struct plait_batch_item {
     bool wants_output; /* logits or embedding of this token are wanted */
 } plait_batch_item;
 
-/* Runs one step over up to `batch` tokens of any sequences. Items of one sequence are in order. Outputs of the step
- * before are gone. Errors: OUT_OF_RANGE for token ids, positions, sequences, lengths beyond the context; LIMIT when
- * the cache has no page left. */
+/* Runs one step over up to `batch` tokens of any sequences. Items of one sequence are in order. Where an item belongs
+ * to several sequences the first one leads: the others have no items of their own in this step, and may stop following it
+ * but not skip an item of it. Outputs of the step before are gone. Errors: INVALID_ARGUMENT for sequences that do not
+ * exist or break these rules; OUT_OF_RANGE for token ids, positions, lengths beyond the context; LIMIT when the cache
+ * has no page left. */
 plait_status plait_session_step(plait_session *session, const plait_batch_item *items, int64_t n_items);
 /* Items of the last step that wanted output, numbered in order from 0. */
 int64_t plait_session_n_outputs(const plait_session *session);
@@ -78,7 +80,8 @@ plait_status plait_session_embedding(plait_session *session, int64_t row, const 
 /* ---- text ---- */
 
 /* Feeds tokens to one sequence in steps of the model's batch; output is wanted of the last token only. Checks the
- * whole length first. The progress callback of the context sees "prompt". */
+ * whole length first. The progress callback of the context sees "prompt" before each step and may cancel; what was fed
+ * before a failure stays, see plait_session_length. */
 plait_status plait_session_feed(plait_session *session, plait_seq seq, const plait_token *tokens,
                                 int64_t n_tokens);
 /* Tokenises and feeds. n_bytes SIZE_MAX: NUL-terminated. BOS is added to an empty sequence as the model asks; special

@@ -1,6 +1,7 @@
 /* Sequences of a session: whatever shares a step, a page or a session with a sequence, its logits are those, byte for
  * byte, that it has alone; forks share pages until they part; failed calls leave everything as it was. */
 #include "model/session_case.h"
+#include "run/run.h"
 
 static const plait_model_options four = {.context = 256, .batch = 128, .sequences = 4};
 
@@ -466,6 +467,54 @@ static void pages_end(void **state) {
     rig_close(&r);
 }
 
+/* Makes the next step of a run fail, or lets it work again. */
+static void set_failed(plait_run *run, bool failed) {
+    run->failed = failed;
+    run->failure = (plait_error_record){.status = PLAIT_IO, .message = "the device is on fire"};
+}
+
+/* A device that fails in the copies of shared pages, or in the layers: sequences stay, and can go on. */
+static void failed_steps_can_be_repeated(void **state) {
+    (void)state;
+    enum { PREFIX = 70, N = 2 };
+    rig r;
+    plait_token tokens[N][PREFIX + 1];
+    plait_seq seqs[N];
+    plait_batch_item items[N];
+    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    float *got = malloc((size_t)(N * r.n_vocab) * sizeof *got);
+    for (int s = 0; s < N; s++)
+        for (int64_t i = 0; i <= PREFIX; i++) tokens[s][i] = token_at(&r, i < PREFIX ? 1 : 2 + s, i);
+    for (int in_layers = 0; in_layers < 2; in_layers++) {
+        plait_run *run = in_layers ? r.session->layers : r.session->copies;
+        seqs[0] = begin(r.session);
+        must(plait_session_feed(r.session, seqs[0], tokens[0], PREFIX));
+        must(plait_session_fork(r.session, seqs[0], &seqs[1]));
+        for (int s = 0; s < N; s++) items[s] = item_of(&seqs[s], tokens[s][PREFIX]);
+        set_failed(run, true);
+        assert_fails(plait_session_step(r.session, items, N), PLAIT_IO, "on fire");
+        set_failed(run, false);
+        check_pages_of(r.session);
+        assert_int_equal(plait_session_n_outputs(r.session), 0);
+        for (int s = 0; s < N; s++) {
+            assert_int_equal(plait_session_length(r.session, seqs[s]), PREFIX);
+            plait_token none;
+            assert_fails(plait_session_next(r.session, seqs[s], NULL, &none), PLAIT_WRONG_STATE, "");
+        }
+        must(plait_session_step(r.session, items, N));
+        check_pages_of(r.session);
+        for (int s = 0; s < N; s++) copy_logits(&r, s, got + s * r.n_vocab);
+        for (int s = 0; s < N; s++) {
+            float *alone = logits_alone(&r, tokens[s], PREFIX + 1, 128);
+            assert_rows_equal(&r, got + s * r.n_vocab, alone + PREFIX * r.n_vocab, 1);
+            free(alone);
+        }
+        for (int s = 0; s < N; s++) must(plait_session_drop(r.session, seqs[s]));
+    }
+    free(got);
+    rig_close(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_sequences_in_one_batch),
@@ -482,6 +531,7 @@ int main(void) {
         cmocka_unit_test(the_context_ends),
         cmocka_unit_test(sequences_end),
         cmocka_unit_test(pages_end),
+        cmocka_unit_test(failed_steps_can_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
