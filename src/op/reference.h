@@ -57,9 +57,9 @@ static inline void plait_ref_write_row(const plait_operand *o, int64_t i1, int64
         quant->encode(x + i * block, NULL, plait_ref_at(o, i, i1, i2, i3), block);
 }
 
-/* Law 7: an id outside its range was met at run time. */
+/* Law 7: an id outside its range was met at run time. Threads of one launch may say so at the same time. */
 static inline void plait_ref_bad_id(const plait_op_use *use) {
-    if (use->error_word) *use->error_word = 1;
+    if (use->error_word) __atomic_store_n(use->error_word, 1, __ATOMIC_RELAXED);
 }
 
 #endif

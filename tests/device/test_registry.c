@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -134,11 +135,49 @@ static void libraries_that_are_none(void **state) {
     assert_message("plait_device_entry");
 }
 
+/* ---- a vendor's library ---- */
+
+/* All must-haves, none of which does anything: enough to be registered and to be refused by create. */
+static const char library_source[] =
+    "#include \"plait/device.h\"\n"
+    "static plait_status create(const char *const *o, int n, const plait_logger *l, plait_device **d)\n"
+    "{ (void)o; (void)n; (void)l; (void)d; return PLAIT_UNSUPPORTED; }\n"
+    "#define NONE(slot) .slot = (void *)create,\n"
+    "static const plait_device_vtable vendor = {\n"
+    "    .version = PLAIT_DEVICE_VERSION, .struct_bytes = sizeof(plait_device_vtable), .kind = \"vendor\",\n"
+    "    .doc = \"a test\", .create = create, NONE(destroy) NONE(describe) NONE(buffer_create)\n"
+    "    NONE(buffer_destroy) NONE(event_create) NONE(event_destroy) NONE(event_query) NONE(event_wait)\n"
+    "    NONE(queue_create) NONE(queue_destroy) NONE(submit) NONE(synchronise) NONE(supports) NONE(prepare)\n"
+    "    NONE(prepared_destroy) NONE(compile) NONE(program_destroy) NONE(health)};\n"
+    "const plait_device_vtable *plait_device_entry(int i) { return i == 0 ? &vendor : 0; }\n";
+
+static void a_library(void **state) {
+    static const char c_file[] = PLAIT_BINARY_DIR "/test_registry_vendor.c",
+                      library[] = PLAIT_BINARY_DIR "/test_registry_vendor.so";
+    (void)state;
+    FILE *file = fopen(c_file, "w");
+    assert_non_null(file);
+    assert_true(fputs(library_source, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    char command[2048];
+    snprintf(command, sizeof command, "cc -std=c17 -shared -fPIC -I'%s/include' -o '%s' '%s'",
+             PLAIT_SOURCE_DIR, library, c_file);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(plait_device_load(library), PLAIT_OK);
+    assert_non_null(plait_device_kind("vendor"));
+    plait_device *device = NULL;
+    assert_int_equal(plait_device_create("vendor", NULL, &device), PLAIT_UNSUPPORTED);
+    /* Twice the same kind. */
+    assert_int_equal(plait_device_load(library), PLAIT_INVALID_ARGUMENT);
+    assert_message("already");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_in_kinds),  cmocka_unit_test(wrong_items),
         cmocka_unit_test(stubs_are_typed), cmocka_unit_test(devices_say_what_they_are),
         cmocka_unit_test(refused_kinds),   cmocka_unit_test(libraries_that_are_none),
+        cmocka_unit_test(a_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
