@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -135,49 +134,49 @@ static plait_status command(chat *c, const char *line, bool *quit) {
     return PLAIT_OK;
 }
 
-typedef struct reader {
-    char *line; /* Owned by getline. */
-    size_t capacity;
-    plait_strbuf text; /* lines joined */
-} reader;
+/* Appends the rest of a line without its end. False at the end of input, when nothing was there; errno is EINTR when
+ * Ctrl-C came while reading. */
+static bool read_line(plait_strbuf *text) {
+    size_t before = text->length;
+    int c;
+    errno = 0;
+    while ((c = getc(stdin)) != EOF && c != '\n') plait_strbuf_append_char(text, (char)c);
+    return c == '\n' || (errno != EINTR && text->length > before);
+}
 
 /* Reads a message: a line, and those that continue it. False at the end of input. Ctrl-C while reading forgets what was
  * typed. */
-static bool read_message(chat *c, reader *r) {
-    plait_strbuf_clear(&r->text);
+static bool read_message(chat *c, plait_strbuf *text) {
+    plait_strbuf_clear(text);
     if (c->interactive) fputs("> ", stderr);
     for (;;) {
-        errno = 0;
-        ssize_t n = getline(&r->line, &r->capacity, stdin);
-        if (n < 0 && errno == EINTR) {
+        if (read_line(text)) {
+            if (text->length == 0 || text->bytes[text->length - 1] != '\\') return true;
+            text->bytes[text->length - 1] = '\n';
+            if (c->interactive) fputs(". ", stderr);
+        } else if (errno == EINTR) {
             clearerr(stdin);
             plait_cli_clear_interrupt();
-            plait_strbuf_clear(&r->text);
+            plait_strbuf_clear(text);
             fputs("\n> ", stderr);
-            continue;
+        } else {
+            return text->length > 0;
         }
-        if (n < 0) return r->text.length > 0;
-        if (n > 0 && r->line[n - 1] == '\n') n--;
-        bool more = n > 0 && r->line[n - 1] == '\\';
-        plait_strbuf_append_n(&r->text, r->line, (size_t)(more ? n - 1 : n));
-        if (!more) return true;
-        plait_strbuf_append_char(&r->text, '\n');
-        if (c->interactive) fputs(". ", stderr);
     }
 }
 
-static plait_status converse(chat *c, reader *r) {
+static plait_status converse(chat *c, plait_strbuf *text) {
     bool quit = false;
     PLAIT_TRY(begin(c));
     if (c->interactive) fputs("/help lists commands, Ctrl-D ends.\n", stderr);
-    while (!quit && read_message(c, r)) {
-        PLAIT_TRY(plait_strbuf_status(&r->text));
-        const char *text = plait_strbuf_text(&r->text);
+    while (!quit && read_message(c, text)) {
+        PLAIT_TRY(plait_strbuf_status(text));
+        const char *message = plait_strbuf_text(text);
         plait_cli_clear_interrupt();
-        if (text[0] == '/')
-            PLAIT_TRY(command(c, text, &quit));
-        else if (r->text.length > 0)
-            PLAIT_TRY(turn(c, text, r->text.length));
+        if (message[0] == '/')
+            PLAIT_TRY(command(c, message, &quit));
+        else if (text->length > 0)
+            PLAIT_TRY(turn(c, message, text->length));
         if (plait_cli_interrupted() && !c->interactive) return plait_error(PLAIT_CANCELLED, "interrupted");
         plait_cli_clear_interrupt();
     }
@@ -189,7 +188,7 @@ static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;
     chat c = {.interactive = isatty(STDIN_FILENO) != 0};
-    reader r = {0};
+    plait_strbuf text;
     int exit_status = plait_cli_generation_init(&c.g, values);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_cli_catch_interrupt();
@@ -199,14 +198,13 @@ static int run(const plait_cli_values *values) {
         return exit_status;
     }
     plait_strbuf_init(&c.messages, 0);
-    plait_strbuf_init(&r.text, 0);
+    plait_strbuf_init(&text, 0);
     plait_status status = plait_cli_generation_open(&c.g, model, true);
-    if (status == PLAIT_OK) status = converse(&c, &r);
+    if (status == PLAIT_OK) status = converse(&c, &text);
     status = plait_cli_generation_close(&c.g, status);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     plait_strbuf_deinit(&c.messages);
-    plait_strbuf_deinit(&r.text);
-    free(r.line);
+    plait_strbuf_deinit(&text);
     plait_cli_close(context, model);
     return exit_status;
 }
