@@ -37,7 +37,14 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define PLAIT_EMULATED
-#define VEC_KEEP_CALLS
+#ifndef _MM_FROUND_NO_EXC /* SIMDe gives its other names */
+#define _MM_FROUND_NO_EXC SIMDE_MM_FROUND_NO_EXC
+#endif
+#ifndef _MM_FROUND_TO_NEAREST_INT
+#define _MM_FROUND_TO_NEAREST_INT SIMDE_MM_FROUND_TO_NEAREST_INT
+#endif
+#define EMULATED_INLINE static inline __attribute__((always_inline, unused))
+#define VEC_KEEP_LOOPS
 
 typedef union lanes512 {
     __m512 f;
@@ -51,20 +58,20 @@ typedef union lanes256 {
     float f32[8];
 } lanes256;
 
-static inline __m512 fused512(__m512 a, __m512 b, __m512 c) {
+EMULATED_INLINE __m512 fused512(__m512 a, __m512 b, __m512 c) {
     lanes512 x = {.f = a}, y = {.f = b}, z = {.f = c};
     for (int i = 0; i < 16; i++) z.f32[i] = fmaf(x.f32[i], y.f32[i], z.f32[i]);
     return z.f;
 }
 
-static inline __m256 fused256(__m256 a, __m256 b, __m256 c) {
+EMULATED_INLINE __m256 fused256(__m256 a, __m256 b, __m256 c) {
     lanes256 x = {.f = a}, y = {.f = b}, z = {.f = c};
     for (int i = 0; i < 8; i++) z.f32[i] = fmaf(x.f32[i], y.f32[i], z.f32[i]);
     return z.f;
 }
 
 #define WIDEN(name, result, lane, count, from_type, vector, expression)                                      \
-    static inline result name(vector v) {                                                                    \
+    EMULATED_INLINE result name(vector v) {                                                                  \
         from_type from[count];                                                                               \
         union lanes##lane out;                                                                               \
         memcpy(from, &v, sizeof from);                                                                       \
@@ -82,7 +89,7 @@ WIDEN(floats512, __m512, 512, 16, int32_t, __m512i, out.f32[i] = (float)from[i])
 #undef WIDEN
 
 /* SIMDe wants literal shift counts. */
-static inline __m512i left512(__m512i v, unsigned n) {
+EMULATED_INLINE __m512i left512(__m512i v, unsigned n) {
     uint16_t lanes[32];
     memcpy(lanes, &v, sizeof lanes);
     for (int i = 0; i < 32; i++) lanes[i] = (uint16_t)(lanes[i] << n);
@@ -90,7 +97,7 @@ static inline __m512i left512(__m512i v, unsigned n) {
     return v;
 }
 
-static inline __m512i right512(__m512i v, unsigned n) {
+EMULATED_INLINE __m512i right512(__m512i v, unsigned n) {
     uint16_t lanes[32];
     memcpy(lanes, &v, sizeof lanes);
     for (int i = 0; i < 32; i++) lanes[i] = (uint16_t)(lanes[i] >> n);
@@ -122,7 +129,7 @@ static inline int check_table(const plait_cpu_matmul *kernel, char *why, size_t 
                                         {2, 20, 13}, {41, 16, 7}, {2, 48, 70}};
     int cases = 0;
     for (; kernel->run; kernel++) {
-        plait_dtype dtype = kernel->any_dtype ? PLAIT_Q2_K : kernel->dtype;
+        plait_dtype dtype = kernel->any_dtype ? PLAIT_TQ2_0 : kernel->dtype;
         int64_t block = plait_dtype_block_elems(dtype) > 1 ? plait_dtype_block_elems(dtype) : 37;
         const plait_cpu_matmul *portable = plait_cpu_matmul_find(dtype, 0);
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++, cases++) {

@@ -28,9 +28,14 @@ static inline float random_float(void) {
 
 /* Where the half-precision fields of a block lie, -1 for none. */
 static inline void half_fields(plait_dtype dtype, int out[2]) {
-    out[0] = dtype == PLAIT_Q6_K ? 208 : dtype == PLAIT_Q2_K ? 80 : 0;
+    out[0] = dtype == PLAIT_Q6_K    ? 208
+             : dtype == PLAIT_Q3_K  ? 108
+             : dtype == PLAIT_Q2_K  ? 80
+             : dtype == PLAIT_TQ2_0 ? 64
+             : dtype == PLAIT_MXFP4 ? -1
+                                    : 0;
     bool two = dtype == PLAIT_Q4_1 || dtype == PLAIT_Q5_1 || dtype == PLAIT_Q4_K || dtype == PLAIT_Q5_K;
-    out[1] = two ? 2 : -1;
+    out[1] = two ? 2 : dtype == PLAIT_Q2_K ? 82 : -1;
 }
 
 /* A block of random bytes with scales of either sign and ordinary size. */
@@ -46,7 +51,8 @@ static inline void random_block(plait_dtype dtype, uint8_t *block) {
     int fields[2];
     half_fields(dtype, fields);
     if (!plait_dtype_quantised(dtype)) fields[1] = -1;
-    memcpy(block + fields[0], &half, 2);
+    if (fields[0] >= 0) memcpy(block + fields[0], &half, 2);
+    if (dtype == PLAIT_MXFP4) block[0] = (uint8_t)(120 + random_bits() % 16);
     half = plait_f16_from_f32(random_float());
     if (fields[1] >= 0) memcpy(block + fields[1], &half, 2);
 }

@@ -12,9 +12,9 @@
 #include "device/cpu/features.h"
 #include "device/matmul_cases.h"
 
-static const plait_dtype packed_dtypes[] = {PLAIT_F32,  PLAIT_F16,  PLAIT_BF16, PLAIT_Q4_0,
-                                            PLAIT_Q4_1, PLAIT_Q5_0, PLAIT_Q5_1, PLAIT_Q8_0,
-                                            PLAIT_Q4_K, PLAIT_Q5_K, PLAIT_Q6_K};
+static const plait_dtype packed_dtypes[] = {
+    PLAIT_F32,  PLAIT_F16,  PLAIT_BF16, PLAIT_Q4_0, PLAIT_Q4_1, PLAIT_Q5_0,   PLAIT_Q5_1,   PLAIT_Q8_0,
+    PLAIT_Q4_K, PLAIT_Q5_K, PLAIT_Q6_K, PLAIT_Q2_K, PLAIT_Q3_K, PLAIT_IQ4_NL, PLAIT_IQ4_XS, PLAIT_MXFP4};
 
 #define FOR_PACKED(dtype)                                                                                    \
     for (size_t i_##dtype = 0; i_##dtype < PLAIT_COUNT_OF(packed_dtypes); i_##dtype++)                       \
@@ -67,7 +67,7 @@ static void packed_size_is_that_of_the_file(void **state) {
         int64_t k = 14336, m = 4096;
         double ratio =
             (double)plait_cpu_packed_bytes(dtype, k, m) / (double)(plait_dtype_row_bytes(dtype, k) * m);
-        assert_true(ratio >= 1 && ratio < 1.03);
+        assert_true(ratio >= 1 && ratio < 1.04);
     }
     assert_int_equal(plait_cpu_packed_bytes(PLAIT_Q4_K, 128, 16), -1);
     assert_int_equal(plait_cpu_packed_bytes(PLAIT_IQ2_XS, 256, 16), -1);
@@ -109,9 +109,16 @@ static void a_block_is_what_the_header_says(void **state) {
     plait_cpu_block b;
     plait_cpu_quantise(0, x, 32, 32, 1, 0, 1, &b);
     int low = 0, high = 0;
-    assert_true(b.d == 22.0f / 127.0f);
+    double best = INFINITY,
+           top = 0; /* the nearest of the four, in float64: no two are as near as a rounding error */
+    for (int t = 127; t >= 124; t--) {
+        double error = 0;
+        for (int i = 0; i < 32; i++) error += pow((x[i] * t / 22 - rint(x[i] * t / 22)) * 127 / t, 2);
+        if (error < best) best = error, top = t;
+    }
+    assert_true(b.d == 22.0f / (float)top);
     for (int i = 0; i < 32; i++) {
-        assert_int_equal(b.q[i], (int)rintf(x[i] * (127.0f / 22.0f)));
+        assert_int_equal(b.q[i], (int)rintf(x[i] * ((float)top / 22.0f)));
         *(i < 16 ? &low : &high) += b.q[i];
     }
     assert_int_equal(b.offset, -128 * (low + high));
@@ -405,6 +412,8 @@ static void *read_golden(const char *root, const char *name, const char *ending,
     return NULL;
 }
 
+/* The bound for 8-bit columns is about 0.01: row 5 with column 2, which has outliers on purpose, comes to 0.0085 to
+ * 0.0108 in every format, exactly computed, because the columns alone make that error. */
 static bool golden_dtype(const char *root, plait_dtype dtype) {
     const char *name = plait_dtype_name(dtype);
     size_t row_bytes = (size_t)plait_dtype_row_bytes(dtype, GOLDEN_K), table = GOLDEN_ROWS * GOLDEN_ROWS * 8;
@@ -422,7 +431,7 @@ static bool golden_dtype(const char *root, plait_dtype dtype) {
         for (int i = 0; i < GOLDEN_ROWS; i++)
             for (int j = 0; j < GOLDEN_ROWS; j++) {
                 double error = fabs((double)y[j * p.y_stride + i] - dot[i * GOLDEN_ROWS + j]);
-                double bound = (kernel->quantised_x ? 0.01 : 1e-5) * magnitude[i * GOLDEN_ROWS + j];
+                double bound = (kernel->quantised_x ? 0.011 : 1e-5) * magnitude[i * GOLDEN_ROWS + j];
                 if (!(error <= bound)) fail_msg("%s [%d][%d]: error %g, bound %g", name, i, j, error, bound);
             }
     }

@@ -19,7 +19,7 @@ enum {
 /* A block of 16 rows x 32 elements, decoded. */
 typedef struct unpacked_block {
     uint8_t code[8][4 * GROUP]; /* [step][4 row + i]: as the instruction set wants them */
-    float scale[3][GROUP];      /* OFFSET: ws. MIN: ws, wm. HALVES: ws, sc0, sc1 */
+    float scale[5][GROUP]; /* OFFSET: ws. MIN: ws, wm. HALVES: ws, sc0, sc1. HALVES_MIN: and wm m0, wm m1 */
 } unpacked_block;
 
 typedef struct block_ops {

@@ -24,9 +24,11 @@
  *     acc = fma(ws * d, (float)i, acc)      i: the exact integer dot product of block codes (minus their offset) and q
  *     acc = fma(wm, s, acc)                 only for formats with a minimum; wm is exact in float32
  *   where ws is the weight's scale of the block (exact in float32: half precision times a small integer) times
- *   2^-e, and i counts codes times 2^e: e is 4 for Q4_0, 3 for Q5_0, 2 for Q6_K, else 0 (so that every code with
- *   an offset has the offset 128). This matters only below 2^-126. Formats with a scale for each 16 elements have
- *   ws = d 2^-e and i = sc0 * i0 + sc1 * i1, exact.
+ *   2^-e, and i counts codes times 2^e: e is 4 for Q4_0, 3 for Q5_0, 2 for Q6_K, 5 for Q3_K, else 0 (so that every
+ *   code with an offset has the offset 128; values of a table are such codes). This matters only below 2^-126. MXFP4
+ *   has ws = 2^(exponent - 128). Formats with a scale for each 16 elements have ws = d 2^-e and
+ *   i = sc0 * i0 + sc1 * i1, exact; Q2_K, with a minimum for each 16, has two terms in place of the second line,
+ *     acc = fma(dmin m / 128, d * (float)(-128 * sum of the half's q), acc)        first half first.
  *   Float weights and untuned dtypes (decoded to float32): for each run of 256 elements of k in rising order
  *     part = +0; part = fma(w, x, part) for k rising; acc = acc + part.
  *   NaN results are NaN; their sign and payload are not promised.

@@ -155,6 +155,24 @@ static void unpack_q8_0(const packed_q8_0 *u, uint8_t *b, int lane) {
     }
 }
 
+static void pack_iq4_nl(packed_iq4_nl *u, const uint8_t *b, int lane) {
+    u->d[lane] = load16(b);
+    nibbles_in(&u->low, b + 2, lane);
+}
+static void unpack_iq4_nl(const packed_iq4_nl *u, uint8_t *b, int lane) {
+    store16(b, u->d[lane]);
+    nibbles_out(&u->low, b + 2, lane);
+}
+
+static void pack_mxfp4(packed_mxfp4 *u, const uint8_t *b, int lane) {
+    u->exponent[lane] = b[0];
+    nibbles_in(&u->low, b + 1, lane);
+}
+static void unpack_mxfp4(const packed_mxfp4 *u, uint8_t *b, int lane) {
+    b[0] = u->exponent[lane];
+    nibbles_out(&u->low, b + 1, lane);
+}
+
 /* --- blocks of 256 -------------------------------------------------------------------------------------------- */
 
 /* The 12 bytes of eight 6-bit scales and minima in Q4_K and Q5_K. */
@@ -279,6 +297,93 @@ static void unpack_q6_k(const packed_q6_k *u, uint8_t *b, int lane) {
         for (int h = 0; h < 2; h++) b[192 + 2 * g + h] = (uint8_t)u->block[g].scale[h][lane];
     }
     store16(b + 208, u->d[lane]);
+}
+
+/* IQ4_XS: d, 8 x 2 high bits of scales in a u16, 8 low nibbles, then 16 bytes of halves for each group of 32. */
+static void pack_iq4_xs(packed_iq4_xs *u, const uint8_t *b, int lane) {
+    uint16_t high = load16(b + 2);
+    u->d[lane] = load16(b);
+    for (int g = 0; g < 8; g++) {
+        int scale = (b[4 + g / 2] >> g % 2 * 4 & 15) | (high >> 2 * g & 3) << 4;
+        u->block[g].scale[lane] = (int8_t)(scale - 32);
+        nibbles_in(&u->block[g].low, b + 8 + 16 * g, lane);
+    }
+}
+static void unpack_iq4_xs(const packed_iq4_xs *u, uint8_t *b, int lane) {
+    int high = 0;
+    store16(b, u->d[lane]);
+    memset(b + 4, 0, 4);
+    for (int g = 0; g < 8; g++) {
+        int scale = u->block[g].scale[lane] + 32;
+        b[4 + g / 2] |= (uint8_t)((scale & 15) << g % 2 * 4);
+        high |= scale >> 4 << 2 * g;
+        nibbles_out(&u->block[g].low, b + 8 + 16 * g, lane);
+    }
+    store16(b + 2, (uint16_t)high);
+}
+
+/* Bits 2 (g % 4) of 32 bytes, as Q2_K and Q3_K keep the codes of group g in runs of 128 (32 bytes each). */
+static void pairs_in(uint8_t (*pairs)[GROUP][4], const uint8_t *qs, int g, int lane) {
+    memset(pairs[0][lane], 0, 4);
+    memset(pairs[1][lane], 0, 4);
+    for (int l = 0; l < 32; l++)
+        pairs[l / 16][lane][l % 4] |=
+            (uint8_t)((qs[32 * (g / 4) + l] >> 2 * (g % 4) & 3) << (l % 16 / 4 * 2));
+}
+static void pairs_out(const uint8_t (*pairs)[GROUP][4], uint8_t *qs, int g, int lane) {
+    for (int l = 0; l < 32; l++)
+        qs[32 * (g / 4) + l] |=
+            (uint8_t)((pairs[l / 16][lane][l % 4] >> (l % 16 / 4 * 2) & 3) << 2 * (g % 4));
+}
+
+static void pack_q2_k(packed_q2_k *u, const uint8_t *b, int lane) {
+    u->d[lane] = load16(b + 80);
+    u->dmin[lane] = load16(b + 82);
+    for (int g = 0; g < 8; g++) {
+        for (int h = 0; h < 2; h++) u->block[g].scale[h][lane] = b[2 * g + h];
+        pairs_in(u->block[g].pairs, b + 16, g, lane);
+    }
+}
+static void unpack_q2_k(const packed_q2_k *u, uint8_t *b, int lane) {
+    memset(b + 16, 0, 64);
+    for (int g = 0; g < 8; g++) {
+        for (int h = 0; h < 2; h++) b[2 * g + h] = u->block[g].scale[h][lane];
+        pairs_out(u->block[g].pairs, b + 16, g, lane);
+    }
+    store16(b + 80, u->d[lane]);
+    store16(b + 82, u->dmin[lane]);
+}
+
+/* Q3_K: 32 bytes of bit 2 (bit g of byte l), 64 of bits 0 and 1, 12 of scales: of scale j of 16 the low nibble is
+ * nibble j / 8 of byte j % 8, the upper two bits are bits 2 (j / 4) of byte 8 + j % 4; then d. */
+static void pack_q3_k(packed_q3_k *u, const uint8_t *b, int lane) {
+    const uint8_t *scales = b + 96;
+    for (int j = 0; j < 16; j++) {
+        int scale = (scales[j % 8] >> j / 8 * 4 & 15) | (scales[8 + j % 4] >> j / 4 * 2 & 3) << 4;
+        u->block[j / 2].scale[j % 2][lane] = (int8_t)(scale - 32);
+    }
+    for (int g = 0; g < 8; g++) {
+        uint32_t bits = 0;
+        for (int l = 0; l < 32; l++) bits |= (uint32_t)(b[l] >> g & 1) << l;
+        plane_in(u->block[g].plane[lane], bits);
+        pairs_in(u->block[g].pairs, b + 32, g, lane);
+    }
+    u->d[lane] = load16(b + 108);
+}
+static void unpack_q3_k(const packed_q3_k *u, uint8_t *b, int lane) {
+    uint8_t *scales = b + 96;
+    memset(b, 0, 108);
+    for (int j = 0; j < 16; j++) {
+        int scale = u->block[j / 2].scale[j % 2][lane] + 32;
+        scales[j % 8] |= (uint8_t)((scale & 15) << j / 8 * 4);
+        scales[8 + j % 4] |= (uint8_t)(scale >> 4 << j / 4 * 2);
+    }
+    for (int g = 0; g < 8; g++) {
+        uint32_t bits = plane_out(u->block[g].plane[lane]);
+        for (int l = 0; l < 32; l++) b[l] |= (uint8_t)((bits >> l & 1) << g);
+        pairs_out(u->block[g].pairs, b + 32, g, lane);
+    }
+    store16(b + 108, u->d[lane]);
 }
 
 /* --- all formats ---------------------------------------------------------------------------------------------- */

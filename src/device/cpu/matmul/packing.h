@@ -70,6 +70,41 @@ typedef struct packed_q6_k {
     } block[8];
 } packed_q6_k;
 
+typedef struct packed_iq4_nl {
+    uint16_t d[GROUP];
+    packed_nibbles low; /* indices into a table of 16 values */
+} packed_iq4_nl;
+
+typedef struct packed_mxfp4 {
+    uint8_t exponent[GROUP]; /* scale 2^(exponent - 128) of doubled values */
+    packed_nibbles low;      /* indices */
+} packed_mxfp4;
+
+typedef struct packed_iq4_xs {
+    uint16_t d[GROUP];
+    struct {
+        int8_t scale[GROUP]; /* -32 to 31 */
+        packed_nibbles low;  /* indices */
+    } block[8];
+} packed_iq4_xs;
+
+typedef struct packed_q3_k {
+    uint16_t d[GROUP];
+    struct {
+        int8_t scale[2][GROUP];     /* -32 to 31; of elements 0 to 15, 16 to 31 */
+        uint8_t pairs[2][GROUP][4]; /* bits 0 and 1 of the codes */
+        uint8_t plane[GROUP][4];    /* bit 2 */
+    } block[8];
+} packed_q3_k;
+
+typedef struct packed_q2_k {
+    uint16_t d[GROUP], dmin[GROUP];
+    struct {
+        uint8_t scale[2][GROUP];    /* as in the file: scale in the low nibble, minimum in the high one */
+        uint8_t pairs[2][GROUP][4]; /* the codes */
+    } block[8];
+} packed_q2_k;
+
 typedef struct packed_f32 {
     float v[GROUP];
 } packed_f32;
@@ -92,6 +127,11 @@ typedef packed_f16 packed_bf16;
     X(Q8_0, q8_0, 32)                                                                                        \
     X(Q4_K, q4_k, 256)                                                                                       \
     X(Q5_K, q5_k, 256)                                                                                       \
-    X(Q6_K, q6_k, 256)
+    X(Q6_K, q6_k, 256)                                                                                       \
+    X(Q2_K, q2_k, 256)                                                                                       \
+    X(Q3_K, q3_k, 256)                                                                                       \
+    X(IQ4_NL, iq4_nl, 32)                                                                                    \
+    X(IQ4_XS, iq4_xs, 256)                                                                                   \
+    X(MXFP4, mxfp4, 32)
 
 #endif

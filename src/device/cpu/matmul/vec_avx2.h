@@ -54,6 +54,23 @@ INLINE VF vf_signed_bytes(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 
+INLINE VI vi_bytes(const uint8_t *p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+INLINE VF vf_low_nibbles(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(vi_bytes(p), _mm256_set1_epi32(15)));
+}
+INLINE VF vf_high_nibbles(const uint8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_srli_epi32(vi_bytes(p), 4));
+}
+/* 2^(e - 128): two factors, since one may be subnormal. */
+INLINE VF vf_power(const uint8_t *p) {
+    const VI bias = _mm256_set1_epi32(63);
+    VI e = vi_bytes(p), half = _mm256_srli_epi32(e, 1), rest = _mm256_sub_epi32(e, half);
+    return _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)),
+                         _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
+}
+
 INLINE VB vb_load(const uint8_t *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
@@ -68,6 +85,11 @@ INLINE VB vb_place(VB v, int from, int bits, int to) {
     if (to > from) v = _mm256_slli_epi16(v, to - from);
     if (to < from) v = _mm256_srli_epi16(v, from - to);
     return _mm256_and_si256(v, _mm256_set1_epi8((char)(((1 << bits) - 1) << to)));
+}
+
+INLINE VB vb_lookup(VB index, const uint8_t *values) {
+    __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
 }
 
 #ifdef VEC_DOT4

@@ -55,6 +55,23 @@ INLINE VF vf_signed_bytes(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
 
+INLINE VI vi_bytes(const uint8_t *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+INLINE VF vf_low_nibbles(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_and_si512(vi_bytes(p), _mm512_set1_epi32(15)));
+}
+INLINE VF vf_high_nibbles(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_srli_epi32(vi_bytes(p), 4));
+}
+/* 2^(e - 128): two factors, since one may be subnormal. */
+INLINE VF vf_power(const uint8_t *p) {
+    const VI bias = _mm512_set1_epi32(63);
+    VI e = vi_bytes(p), half = _mm512_srli_epi32(e, 1), rest = _mm512_sub_epi32(e, half);
+    return _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(half, bias), 23)),
+                         _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23)));
+}
+
 INLINE VB vb_load(const uint8_t *p) {
     return _mm512_loadu_si512(p);
 }
@@ -69,6 +86,10 @@ INLINE VB vb_place(VB v, int from, int bits, int to) {
     if (to > from) v = _mm512_slli_epi16(v, (unsigned)(to - from));
     if (to < from) v = _mm512_srli_epi16(v, (unsigned)(from - to));
     return _mm512_and_si512(v, _mm512_set1_epi8((char)(((1 << bits) - 1) << to)));
+}
+INLINE VB vb_lookup(VB index, const uint8_t *values) {
+    __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index);
 }
 INLINE VB vb_code8(VB v) {
     return v;

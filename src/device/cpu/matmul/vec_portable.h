@@ -60,6 +60,18 @@ INLINE VF vf_signed_bytes(const int8_t *p) {
     return (VF){p[0], p[1], p[2], p[3]};
 }
 
+INLINE VF vf_low_nibbles(const uint8_t *p) {
+    return (VF){(float)(p[0] & 15), (float)(p[1] & 15), (float)(p[2] & 15), (float)(p[3] & 15)};
+}
+INLINE VF vf_high_nibbles(const uint8_t *p) {
+    return (VF){(float)(p[0] >> 4), (float)(p[1] >> 4), (float)(p[2] >> 4), (float)(p[3] >> 4)};
+}
+/* 2^(e - 128): two factors, since one may be subnormal. */
+INLINE VF vf_power(const uint8_t *p) {
+    VU e = {p[0], p[1], p[2], p[3]};
+    return (VF)(((e >> 1) + 63) << 23) * (VF)((e - (e >> 1) + 63) << 23);
+}
+
 INLINE VB vb_load(const uint8_t *p) {
     VB v;
     __builtin_memcpy(&v, p, sizeof v);
@@ -75,6 +87,11 @@ INLINE VB vb_or(VB a, VB b) {
 INLINE VB vb_place(VB v, int from, int bits, int to) {
     uint8_t mask = (uint8_t)(((1 << bits) - 1) << to);
     return (VB)(to > from ? (VU)v << (to - from) : (VU)v >> (from - to)) & mask;
+}
+INLINE VB vb_lookup(VB index, const uint8_t *values) {
+    VB v;
+    for (int i = 0; i < 16; i++) v[i] = values[index[i]];
+    return v;
 }
 INLINE VB vb_code8(VB v) {
     return v;
