@@ -90,7 +90,7 @@ static void *memory(int64_t bytes) {
         fprintf(stderr, "no memory\n");
         exit(1);
     }
-    memset(p, 0x11, ((size_t)bytes + 127) / 64 * 64);
+    memset(p, 0x37, ((size_t)bytes + 127) / 64 * 64);
     return p;
 }
 
