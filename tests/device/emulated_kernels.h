@@ -115,6 +115,7 @@ static inline void compare_attention(const plait_cpu_simd *one, const plait_cpu_
     uint16_t halves[PLAIT_CPU_KEYS * ROW];
     const void *row[PLAIT_CPU_KEYS];
     pair s, o;
+    const plait_cpu_ahead ahead = {(const char *)keys, rows % 2 ? d * 4 : 0};
     random_row(keys, PLAIT_CPU_KEYS * d, 1.0f);
     random_row(q, rows * d, 1.0f);
     for (int64_t i = 0; i < PLAIT_CPU_KEYS * d; i++)
@@ -122,8 +123,8 @@ static inline void compare_attention(const plait_cpu_simd *one, const plait_cpu_
     for (int j = begin; j < end; j++)
         row[j] = form == PLAIT_CPU_KEYS_F32 ? (const void *)(keys + j * d) : halves + j * d;
     pair_begin(&s), pair_begin(&o);
-    one->dots(q, rows, form, row, d, begin, end, s.a);
-    two->dots(q, rows, form, row, d, begin, end, s.b);
+    one->dots(q, rows, form, row, d, begin, end, s.a, ahead);
+    two->dots(q, rows, form, row, d, begin, end, s.b, ahead);
     plait_cpu_softmax a[5], b[5];
     for (int r = 0; r < rows; r++) {
         /* tiles may reach to different places beside [begin, end) */
@@ -138,8 +139,8 @@ static inline void compare_attention(const plait_cpu_simd *one, const plait_cpu_
                             (size_t)(end - begin) * 4);
     }
     for (int64_t i = 0; i < rows * d; i++) o.a[i] = o.b[i] = q[i];
-    one->sums(s.a, rows, form, row, d, begin, end, o.a, d);
-    two->sums(s.b, rows, form, row, d, begin, end, o.b, d);
+    one->sums(s.a, rows, form, row, d, begin, end, o.a, d, ahead);
+    two->sums(s.b, rows, form, row, d, begin, end, o.b, d, ahead);
     one->merge(&a[0], o.a, &a[rows - 1], o.a + (rows - 1) * d, d);
     two->merge(&b[0], o.b, &b[rows - 1], o.b + (rows - 1) * d, d);
     assert_true(a[0].max == b[0].max && a[0].sum == b[0].sum);

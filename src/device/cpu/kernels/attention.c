@@ -145,6 +145,7 @@ typedef struct walk {
     int64_t first[ROWS], end[ROWS]; /* what each row sees */
     plait_cpu_softmax part[ROWS], state[ROWS];
     float scale, cap;
+    plait_cpu_ahead values_ahead, keys_ahead; /* of this block and the next one; for walks of one call */
     int64_t page_at, page; /* the last page looked up: its place in the list, its number or -1 */
 } walk;
 
@@ -211,16 +212,18 @@ static void find_rows(walk *w, const source *from, stretch all, const void **row
     }
 }
 
-/* Asks for the lines of a block's keys before they are needed: walks of few rows wait for memory more than they
- * compute. Only where the block lies in one page. */
-static void prefetch_block(walk *w, const plait_operand *cache, int64_t t) {
-    int64_t end = w->end[0], page_len = w->s->page_len, page_at = w->page_at, page = w->page;
-    if (w->n_rows > DIRECT_ROWS || t >= end || page_len % KEYS != 0) return;
-    int64_t found = page_of(w, t), n = plait_min_i64(KEYS, end - t);
-    const char *row = found < 0 ? NULL : plait_ref_at(cache, 0, t % page_len, w->kv_head, found);
-    for (int64_t i = 0; row && i < n * cache->strides[1]; i += 64) __builtin_prefetch(row + i, 0, 2);
+/* The memory of a block's keys: walks of few rows wait for it more than they compute, so they ask early. Only where
+ * the block lies in one page. */
+static plait_cpu_ahead ahead_of(walk *w, const plait_operand *cache, int64_t t) {
+    int64_t page_len = w->s->page_len, page_at = w->page_at, page = w->page;
+    plait_cpu_ahead none = {NULL, 0}, ahead = none;
+    if (w->n_rows > 4 || t >= w->end[0] || page_len % KEYS != 0) return none;
+    int64_t found = page_of(w, t);
+    if (found >= 0)
+        ahead = (plait_cpu_ahead){plait_ref_at(cache, 0, t % page_len, w->kv_head, found), cache->strides[1]};
     w->page_at = page_at;
     w->page = page;
+    return ahead;
 }
 
 /* The part of a stretch that rows [row, row + count) see, between the first and the last; empty: begin >= end. */
@@ -236,60 +239,61 @@ static stretch seen_by(const walk *w, int row, int count, stretch all) {
     return seen;
 }
 
-/* Adds values to up to four rows: what all see together, before and after that each alone. */
-static void add_values(const walk *w, const source *v, const void **rows, int row, int count,
-                       const stretch *seen) {
+/* Weights of up to four rows. */
+static void stretch_weights(walk *w, const source *k, const void **keys, stretch all, int row, int count) {
+    stretch any = seen_by(w, row, count, all);
+    if (any.begin >= any.end) return;
+    w->simd->dots(w->a.q + row * w->s->d, count, k->form, keys, w->s->d, any.begin, any.end,
+                  w->a.scores + row * KEYS, w->values_ahead);
+    for (int r = row; r < row + count; r++) {
+        float *o = w->a.part_o + r * w->s->e;
+        stretch seen = seen_by(w, r, 1, all);
+        if (seen.begin >= seen.end) continue;
+        float older =
+            w->simd->weights(w->a.scores + r * KEYS, seen.begin, seen.end, w->scale, w->cap, &w->part[r]);
+        if (older != 1.0f) w->simd->unary(PLAIT_CPU_SCALE, older, o, w->s->e, o);
+    }
+}
+
+/* Adds the values of keys [begin, end) to rows that all see them. */
+static void add_values(const walk *w, const source *v, const void **values, int row, int count, int begin,
+                       int end, plait_cpu_ahead ahead) {
+    if (begin < end)
+        w->simd->sums(w->a.scores + row * KEYS, count, v->form, values, w->s->e, begin, end,
+                      w->a.part_o + row * w->s->e, w->s->e, ahead);
+}
+
+/* Values for up to four rows: what all see together, before and after that each alone. */
+static void stretch_values(const walk *w, const source *v, const void **values, stretch all, int row,
+                           int count) {
+    const plait_cpu_ahead none = {NULL, 0};
+    stretch seen[4];
     int low = 0, high = KEYS;
-    float *o = w->a.part_o + row * w->s->e;
-    const float *p = w->a.scores + row * KEYS;
     for (int r = 0; r < count; r++) {
+        seen[r] = seen_by(w, row + r, 1, all);
+        if (seen[r].begin >= seen[r].end) seen[r].begin = seen[r].end = 0;
         low = seen[r].begin > low ? seen[r].begin : low;
         high = seen[r].end < high ? seen[r].end : high;
     }
     if (high <= low) low = high = KEYS; /* nothing in common */
-    for (int r = 0; r < count; r++) {
-        int stop = low < seen[r].end ? low : seen[r].end;
-        if (seen[r].begin < stop)
-            w->simd->sums(p + r * KEYS, 1, v->form, rows, w->s->e, seen[r].begin, stop, o + r * w->s->e,
-                          w->s->e);
-    }
-    if (low < high) w->simd->sums(p, count, v->form, rows, w->s->e, low, high, o, w->s->e);
     for (int r = 0; r < count; r++)
-        if (high < seen[r].end)
-            w->simd->sums(p + r * KEYS, 1, v->form, rows, w->s->e, high, seen[r].end, o + r * w->s->e,
-                          w->s->e);
+        add_values(w, v, values, row + r, 1, seen[r].begin, low < seen[r].end ? low : seen[r].end, none);
+    add_values(w, v, values, row, count, low, high, w->keys_ahead);
+    for (int r = 0; r < count; r++) add_values(w, v, values, row + r, 1, high, seen[r].end, none);
 }
 
-/* Up to four rows of a stretch. */
-static void stretch_rows(walk *w, const source *k, const source *v, const void **keys, const void **values,
-                         stretch all, int row, int count) {
-    stretch seen[4], any = seen_by(w, row, count, all);
-    if (any.begin >= any.end) return;
-    w->simd->dots(w->a.q + row * w->s->d, count, k->form, keys, w->s->d, any.begin, any.end,
-                  w->a.scores + row * KEYS);
-    for (int r = 0; r < count; r++) {
-        float *o = w->a.part_o + (row + r) * w->s->e;
-        seen[r] = seen_by(w, row + r, 1, all);
-        if (seen[r].begin >= seen[r].end) {
-            seen[r].begin = seen[r].end = 0;
-            continue;
-        }
-        float older = w->simd->weights(w->a.scores + (row + r) * KEYS, seen[r].begin, seen[r].end, w->scale,
-                                       w->cap, &w->part[row + r]);
-        if (older != 1.0f) w->simd->unary(PLAIT_CPU_SCALE, older, o, w->s->e, o);
-    }
-    add_values(w, v, values, row, count, seen);
-}
-
+/* Keys are decoded, if they are, before the weights, values after them: in the meantime memory can come. */
 static void walk_stretch(walk *w, stretch all) {
     source k = source_of(w, w->s->k, w->a.keys, w->s->d), v = source_of(w, w->s->v, w->a.values, w->s->e);
-    const void *keys[KEYS], *values[KEYS];
-    prefetch_block(w, w->s->v, all.t);
-    find_rows(w, &k, all, keys);
-    prefetch_block(w, w->s->k, all.t + KEYS);
-    find_rows(w, &v, all, values);
+    const void *rows[KEYS];
+    find_rows(w, &k, all, rows);
+    w->values_ahead = ahead_of(w, w->s->v, all.t);
+    w->keys_ahead = ahead_of(w, w->s->k, all.t + KEYS);
     for (int r = 0; r < w->n_rows; r += 4)
-        stretch_rows(w, &k, &v, keys, values, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);
+        stretch_weights(w, &k, rows, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);
+    find_rows(w, &v, all, rows);
+    for (int r = 0; r < w->n_rows; r += 4)
+        stretch_values(w, &v, rows, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);
 }
 
 /* The block of n keys at position t: what some row sees of it, in stretches between missing pages. */

@@ -3,7 +3,7 @@
 #define PLAIT_DEVICE_CPU_KERNELS_LANES_AVX512_H
 
 #include "device/cpu/matmul/vec_avx512.h"
-#include "tensor/float16.h"
+#include "tensor/quant/blocks.h"
 
 INLINE VF vf_sub(VF a, VF b) {
     return _mm512_sub_ps(a, b);
@@ -35,6 +35,10 @@ INLINE VF vf_swap_pairs(VF a) {
     return _mm512_shuffle_ps(a, a, 0xB1);
 }
 
+/* One number of 16 bits. */
+INLINE float half_at(const void *p) {
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(plait_load_u16(p))));
+}
 /* Codes of 4 bits, less 8: of the low halves of bytes, of the high ones. */
 INLINE VF vf_nibbles(const uint8_t *p, bool high) {
     VI v = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));

@@ -3,6 +3,7 @@
 #define PLAIT_DEVICE_CPU_KERNELS_LANES_PORTABLE_H
 
 #include "device/cpu/matmul/vec_portable.h"
+#include "tensor/quant/blocks.h"
 
 INLINE VF vf_choose(VI mask, VF x, VF y) {
     return (VF)(((VI)x & mask) | ((VI)y & ~mask));
@@ -35,6 +36,10 @@ INLINE VF vf_swap_pairs(VF a) {
     return (VF){a[1], a[0], a[3], a[2]};
 }
 
+/* One number of 16 bits. */
+INLINE float half_at(const void *p) {
+    return plait_load_f16(p);
+}
 /* Codes of 4 bits, less 8: of the low halves of bytes, of the high ones. */
 INLINE VF vf_nibbles(const uint8_t *p, bool high) {
     VI v = {p[0], p[1], p[2], p[3]};

@@ -39,6 +39,12 @@ typedef enum plait_cpu_key_form {
     PLAIT_CPU_KEYS_BF16
 } plait_cpu_key_form;
 
+/* Memory to ask for while keys are worked on: for key j, `step` bytes at first + j * step. NULL: none. Any address. */
+typedef struct plait_cpu_ahead {
+    const char *first;
+    int64_t step;
+} plait_cpu_ahead;
+
 /* Softmax state of one row while keys are added. */
 typedef struct plait_cpu_softmax {
     float max, sum;
@@ -82,13 +88,13 @@ typedef struct plait_cpu_simd {
     /* s[row][j] = q_row . k_j for rows and j of [begin, end): sixteen lanes over d, tree of lanes.h. d is a multiple
      * of 16; q rows are d apart. The whole fours that begin and end lie in are written. */
     void (*dots)(const float *q, int rows, plait_cpu_key_form form, const void *const *keys, int64_t d,
-                 int begin, int end, float *s);
+                 int begin, int end, float *s, plait_cpu_ahead ahead);
     /* Scores [begin, end) become weights exp(logit - new max), logit = scale * s, capped when cap > 0; zeros fill
      * the sixteens that begin and end lie in. Returns what older sums must be multiplied by. */
     float (*weights)(float *s, int begin, int end, float scale, float cap, plait_cpu_softmax *state);
     /* o_row[e] += weight[row][j] * v_j[e] for j of [begin, end) in order. n_e is a multiple of 16. */
     void (*sums)(const float *weights, int rows, plait_cpu_key_form form, const void *const *values,
-                 int64_t n_e, int begin, int end, float *o, int64_t o_stride);
+                 int64_t n_e, int begin, int end, float *o, int64_t o_stride, plait_cpu_ahead ahead);
     /* (state, o) := both parts, where `part` follows; a part that saw no key changes nothing. */
     void (*merge)(plait_cpu_softmax *state, float *o, const plait_cpu_softmax *part, const float *part_o,
                   int64_t n_e);
