@@ -176,10 +176,9 @@ plait_status plait_session_state_create(plait_session_state **out, plait_residen
         if (size == 0) continue;
         status = device->device->vtable->buffer_create(device->device, size, PLAIT_BUFFER_STATE,
                                                        &state->buffers[d]);
-        if (status == PLAIT_OK) {
-            plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {state->buffers[d], 0, size}};
-            status = device->device->vtable->submit(device->queue, &clear, 1);
-        }
+        /* Lives until the queue is done with it. */
+        plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {state->buffers[d], 0, size}};
+        if (status == PLAIT_OK) status = device->device->vtable->submit(device->queue, &clear, 1);
         if (status == PLAIT_OK) status = device->device->vtable->synchronise(device->queue);
         plait_error_context(status, "session state on %s", device->device->name);
     }
