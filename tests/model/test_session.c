@@ -71,18 +71,19 @@ static void interleaved_steps(void **state) {
 
 /* ---- forks ---- */
 
-/* Forks after `prefix` tokens into three, steps all of them at once, and compares each with a run alone. */
-static void fork_at(int64_t prefix) {
+/* Forks after `prefix` tokens into three, steps all of them at once, and compares each with a run alone on one device. */
+static void fork_at(int64_t prefix, const char *devices, const plait_model_options *options) {
     enum { N = 3, MORE = 40 };
-    rig r;
+    rig r, judge;
     plait_seq seqs[N];
     plait_token tokens[N][256];
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "llama-gqa", devices, options);
+    rig_open(&judge, "llama-gqa", "cpu:threads=1", &four);
     float *got = malloc((size_t)r.n_vocab * sizeof *got), *alone[N];
     int64_t n_pages = (prefix + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN;
     for (int s = 0; s < N; s++) {
         for (int64_t i = 0; i < prefix + MORE; i++) tokens[s][i] = token_at(&r, i < prefix ? 9 : s, i);
-        alone[s] = logits_alone(&r, tokens[s], prefix + MORE, 100);
+        alone[s] = logits_alone(&judge, tokens[s], prefix + MORE, 100);
     }
     seqs[0] = begin(r.session);
     must(plait_session_feed(r.session, seqs[0], tokens[0], prefix));
@@ -111,12 +112,24 @@ static void fork_at(int64_t prefix) {
     assert_int_equal(pages_used(r.session, 0), 0);
     free(got);
     rig_close(&r);
+    rig_close(&judge);
 }
 
 static void forks_share_pages_until_they_part(void **state) {
     (void)state;
     static const int64_t prefixes[] = {1, 63, 64, 65, 130};
-    for (size_t i = 0; i < 5; i++) fork_at(prefixes[i]);
+    for (size_t i = 0; i < 5; i++) fork_at(prefixes[i], "cpu:threads=1", &four);
+}
+
+/* One layer here, one there, and its cache with it: the same bytes, copies of pages included. */
+static void forks_on_two_devices(void **state) {
+    (void)state;
+    static const plait_pin pins[] = {{"*.1.*", 1}};
+    plait_model_options options = four;
+    options.pins = pins;
+    options.n_pins = 1;
+    fork_at(65, "cpu:threads=1,cpu:threads=1", &options);
+    fork_at(130, "cpu:threads=1,cpu:threads=1", &options);
 }
 
 /* The last outputs belong to a fork as well, and one that is left alone writes without a copy. */
@@ -520,6 +533,7 @@ int main(void) {
         cmocka_unit_test(several_sequences_in_one_batch),
         cmocka_unit_test(interleaved_steps),
         cmocka_unit_test(forks_share_pages_until_they_part),
+        cmocka_unit_test(forks_on_two_devices),
         cmocka_unit_test(a_fork_continues_from_the_same_output),
         cmocka_unit_test(forks_fit_into_a_tight_pool),
         cmocka_unit_test(dropping_gives_pages_back),
