@@ -171,6 +171,10 @@ void plait_strbuf_json_number(plait_strbuf *s, double value) {
     }
 }
 
+void plait_strbuf_inherit(plait_strbuf *s, const plait_strbuf *other) {
+    if (s->status == PLAIT_OK) s->status = other->status;
+}
+
 plait_status plait_strbuf_status(const plait_strbuf *s) {
     if (s->status == PLAIT_LIMIT)
         return plait_error(PLAIT_LIMIT, "text: longer than the limit of %zu bytes", s->max_bytes);

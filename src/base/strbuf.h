@@ -35,6 +35,9 @@ void plait_strbuf_json_string(plait_strbuf *s, const char *text);
 void plait_strbuf_json_string_n(plait_strbuf *s, const void *bytes, size_t n);
 void plait_strbuf_json_number(plait_strbuf *s, double value);
 
+/* Makes a failure of `other`, whose text was put into s, a failure of s. */
+void plait_strbuf_inherit(plait_strbuf *s, const plait_strbuf *other);
+
 /* PLAIT_OK, or the first failure (its message set again on this thread). */
 plait_status plait_strbuf_status(const plait_strbuf *s);
 /* Gives the string away: the caller frees it. The buffer is empty afterwards. NULL after a failure. */

@@ -34,6 +34,7 @@ static void print_shape_label(const plait_graph *graph, uint32_t t, plait_strbuf
     plait_strbuf_init(&shape, 0);
     plait_graph_print_shape(graph, &graph->tensors[t], &shape);
     print_text(s, plait_strbuf_text(&shape));
+    plait_strbuf_inherit(s, &shape);
     plait_strbuf_deinit(&shape);
 }
 
@@ -51,6 +52,7 @@ static void print_node(const plait_graph *graph, uint32_t n, plait_strbuf *s) {
     if (strcmp(last, node->op->name) != 0) plait_strbuf_printf(s, "\\n%s", node->op->name);
     if (attrs.length) plait_strbuf_append(s, "\\n"), print_text(s, plait_strbuf_text(&attrs) + 1);
     plait_strbuf_printf(s, "\", fillcolor=\"%s\"];\n", node->op->writes_input >= 0 ? "#f8dcc4" : "#e3ecf7");
+    plait_strbuf_inherit(s, &attrs);
     plait_strbuf_deinit(&attrs);
 }
 

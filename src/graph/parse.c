@@ -180,6 +180,10 @@ static plait_status take_shape(parser *p, plait_shape *out) {
 static plait_status take_dtype(parser *p, plait_dtype *out) {
     char word[PLAIT_MAX_NAME];
     PLAIT_TRY(take_word(p, "a type", word));
+    for (int i = 0; i < PLAIT_DTYPE_LIMIT;
+         i++) /* as printed; other letter cases and messages are dtype.c's */
+        if (plait_dtype_known(i) && strcmp(plait_dtype_name((plait_dtype)i), word) == 0)
+            return *out = (plait_dtype)i, PLAIT_OK;
     return plait_dtype_parse(word, out);
 }
 

@@ -66,7 +66,8 @@ static void print_group(const plait_plan *plan, const plait_plan_segment *segmen
     const plait_placement *placement = &plan->placements[first->node];
     size_t begin = s->length;
     plait_plan_print_members(segment, group, s);
-    while (s->length - begin < 48) plait_strbuf_append_char(s, ' ');
+    size_t width = s->length - begin;
+    plait_strbuf_printf(s, "%*s", width < 48 ? (int)(48 - width) : 0, "");
     plait_strbuf_printf(s, " %-8s %s", plan->context->devices[segment->device].device->name,
                         plait_cause_text(placement->cause));
     if (placement->reason[0]) plait_strbuf_printf(s, " (%s)", placement->reason);

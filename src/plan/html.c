@@ -315,6 +315,7 @@ static void print_group(const plait_plan *plan, const plait_plan_segment *segmen
     plait_strbuf_printf(s, "<td class=n>%.3g</td>", plait_plan_group_flop(plan, segment, group) / 1e6);
     print_cell(s, group->scratch_bytes);
     plait_strbuf_append(s, "</tr>\n");
+    plait_strbuf_inherit(s, &members);
     plait_strbuf_deinit(&members);
 }
 

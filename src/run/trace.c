@@ -29,7 +29,7 @@ static void print_group(plait_strbuf *text, const plait_plan_segment *segment, i
     for (int k = 0; k < group->n; k++)
         plait_strbuf_printf(&name, "%s%s", k ? "+" : "",
                             segment->nodes[segment->prepared.order[group->first + k]].name);
-    if (name.status != PLAIT_OK && text->status == PLAIT_OK) text->status = name.status;
+    plait_strbuf_inherit(text, &name);
     plait_strbuf_json_string(text, plait_strbuf_text(&name));
     plait_strbuf_deinit(&name);
 }
