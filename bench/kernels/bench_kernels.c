@@ -10,6 +10,7 @@
  *   cc -O2 -Isrc -Iinclude bench/kernels/bench_kernels.c BUILD/libplait.a -lm -pthread
  *
  * Not a test: results are not looked at. */
+/* room: device */
 #include "base/size.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/pool.h"
