@@ -110,8 +110,8 @@ static void a_block_is_what_the_header_says(void **state) {
     plait_cpu_quantise(0, x, 32, 32, 1, 0, 1, &b);
     int low = 0, high = 0;
     double best = INFINITY,
-           top = 0; /* the nearest of the four, in float64: no two are as near as a rounding error */
-    for (int t = 127; t >= 124; t--) {
+           top = 0; /* the nearest of the eight, in float64: no two are as near as a rounding error */
+    for (int t = 127; t >= 120; t--) {
         double error = 0;
         for (int i = 0; i < 32; i++) error += pow((x[i] * t / 22 - rint(x[i] * t / 22)) * 127 / t, 2);
         if (error < best) best = error, top = t;

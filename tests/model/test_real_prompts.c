@@ -14,8 +14,9 @@ static void check_tokens(const real_model *r, const plait_json *prompt, const pl
     plait_tokenizer_scratch *scratch;
     plait_tokens got = {0};
     must(plait_tokenizer_scratch_create(&scratch, tokenizer));
-    must(plait_tokenize(tokenizer, scratch, text->u.string.bytes, text->u.string.n_bytes,
-                        PLAIT_TOKENIZE_ADD_SPECIAL | (chat ? PLAIT_TOKENIZE_PARSE_SPECIAL : 0), &got));
+    must(plait_tokenize(
+        tokenizer, scratch, text->u.string.bytes, text->u.string.n_bytes,
+        PLAIT_TOKENIZE_ADD_SPECIAL | (chat ? PLAIT_TOKENIZE_PARSE_SPECIAL : PLAIT_TOKENIZE_UNTRUSTED), &got));
     assert_int_equal(got.n, n);
     assert_memory_equal(got.ids, expected, (size_t)n * sizeof *expected);
     plait_tokens_deinit(&got);

@@ -15,6 +15,9 @@ extern const plait_cpu_matmul plait_cpu_floats_avx2[];
 extern const plait_cpu_matmul plait_cpu_floats_avx512[];
 #endif
 
+/* Largest codes that are tried for a block; see matmul.h. */
+enum { PLAIT_CPU_QUANTISE_TOPS = 8 };
+extern const float plait_cpu_quantise_tops[PLAIT_CPU_QUANTISE_TOPS];
 /* Quantises one whole block; the bytes do not depend on the instruction set. */
 void plait_cpu_quantise_block_portable(const float *x, plait_cpu_block *out);
 #if defined(__x86_64__)

@@ -31,6 +31,25 @@ static uint32_t magnitude_bits(float x) {
     return bits & 0x7FFFFFFFu;
 }
 
+const float plait_cpu_quantise_tops[PLAIT_CPU_QUANTISE_TOPS] = {127.0f, 126.0f, 125.0f, 124.0f, 123.0f, 122.0f, 121.0f, 120.0f};
+
+/* The top whose codes lie nearest to the block: squared errors in units of the code, summed in 8 lanes and then in a
+ * fixed tree, times the square of the scale's ratio to the first. The first of equal ones. */
+static float best_top(const float *x, float a) {
+    float best = 0, best_error = INFINITY;
+    for (int c = 0; c < PLAIT_CPU_QUANTISE_TOPS; c++) {
+        float top = plait_cpu_quantise_tops[c], r = top / a, ratio = 127.0f / top, lanes[8] = {0};
+        for (int i = 0; i < 32; i++) {
+            float v = x[i] * r, e = v - __builtin_rintf(v);
+            lanes[i % 8] = lanes[i % 8] + e * e;
+        }
+        for (int i = 0; i < 4; i++) lanes[i] = lanes[i] + lanes[i + 4];
+        float error = ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) * (ratio * ratio);
+        if (error < best_error) best = top, best_error = error;
+    }
+    return best;
+}
+
 void plait_cpu_quantise_block_portable(const float *x, plait_cpu_block *out) {
     uint32_t largest = 0; /* as bits: their order is that of magnitudes, then infinity, then NaN */
     for (int i = 0; i < 32; i++) {
@@ -42,13 +61,14 @@ void plait_cpu_quantise_block_portable(const float *x, plait_cpu_block *out) {
     float a;
     memcpy(&a, &largest, sizeof a);
     if (largest >= 0x7F800000u || a < 0x1p-100f) return;
-    float r = 127.0f / a;
+    float top = best_top(x, a);
+    float r = top / a;
     int sum[2] = {0, 0};
     for (int i = 0; i < 32; i++) {
         out->q[i] = (int8_t)__builtin_rintf(x[i] * r);
         sum[i / 16] += out->q[i];
     }
-    out->d = a / 127.0f;
+    out->d = a / top;
     out->s = out->d * (float)(sum[0] + sum[1]);
     out->offset_half[0] = -128 * sum[0];
     out->offset_half[1] = -128 * sum[1];

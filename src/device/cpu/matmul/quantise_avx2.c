@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #endif
 
+#include <math.h>
 #include <string.h>
 
 static uint32_t largest_magnitude(const __m256 v[4]) {
@@ -24,6 +25,27 @@ static int32_t sum_of(__m256i v) {
     return _mm_cvtsi128_si32(h);
 }
 
+/* As in quantise.c, lane for lane. */
+static float best_top(const __m256 v[4], float a) {
+    float best = 0, best_error = INFINITY;
+    for (int c = 0; c < PLAIT_CPU_QUANTISE_TOPS; c++) {
+        float top = plait_cpu_quantise_tops[c], ratio = 127.0f / top;
+        const __m256 r = _mm256_set1_ps(top / a);
+        __m256 lanes = _mm256_setzero_ps();
+        for (int i = 0; i < 4; i++) {
+            __m256 t = _mm256_mul_ps(v[i], r);
+            __m256 e = _mm256_sub_ps(t, _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+            lanes = _mm256_add_ps(lanes, _mm256_mul_ps(e, e));
+        }
+        __m128 h = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
+        h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+        h = _mm_add_ss(h, _mm_movehdup_ps(h));
+        float error = _mm_cvtss_f32(h) * (ratio * ratio);
+        if (error < best_error) best = top, best_error = error;
+    }
+    return best;
+}
+
 void plait_cpu_quantise_block_avx2(const float *x, plait_cpu_block *out) {
     __m256 v[4];
     for (int i = 0; i < 4; i++) v[i] = _mm256_loadu_ps(x + 8 * i);
@@ -34,14 +56,15 @@ void plait_cpu_quantise_block_avx2(const float *x, plait_cpu_block *out) {
         plait_cpu_quantise_block_portable(x, out);
         return;
     }
-    const __m256 r = _mm256_set1_ps(127.0f / a);
+    float top = best_top(v, a);
+    const __m256 r = _mm256_set1_ps(top / a);
     __m256i q[4];
     for (int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], r));
     int32_t low = sum_of(_mm256_add_epi32(q[0], q[1])), high = sum_of(_mm256_add_epi32(q[2], q[3]));
     __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256((__m256i *)(void *)out->q, bytes);
-    out->d = a / 127.0f;
+    out->d = a / top;
     out->s = out->d * (float)(low + high);
     out->offset_half[0] = -128 * low;
     out->offset_half[1] = -128 * high;
