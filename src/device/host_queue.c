@@ -87,7 +87,7 @@ static plait_status execute(host_queue *queue, const plait_command *command) {
     case PLAIT_COMMAND_FILL: return fill(command);
     case PLAIT_COMMAND_LAUNCH:
         return queue->launch(queue->base.device, command->launch.program, command->launch.slots,
-                             command->launch.dims);
+                             command->launch.dims, command->launch.trace);
     case PLAIT_COMMAND_SIGNAL:
         if (!plait_host_event_is_ours(command->signal.event))
             return plait_error(PLAIT_UNSUPPORTED, "%s signals an event of %s", queue->base.device->name,

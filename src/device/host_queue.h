@@ -11,9 +11,10 @@
 #include "base/status.h"
 #include "plait/device.h"
 
-/* Runs a program; called from the thread that executes the queue. */
+/* Runs a program; called from the thread that executes the queue. trace: NULL, or where spans of groups go. */
 typedef plait_status plait_host_launch_fn(plait_device *device, const plait_program *program,
-                                          plait_buffer *const *slots, const int64_t *dims);
+                                          plait_buffer *const *slots, const int64_t *dims,
+                                          plait_launch_trace *trace);
 
 /* queue_create of a kind calls this; the others are slots of the vtable as they are. */
 plait_status plait_host_queue_create(plait_device *device, uint32_t flags, plait_host_launch_fn *launch,

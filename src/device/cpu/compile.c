@@ -10,6 +10,7 @@ typedef struct builder {
     plait_cpu_reading *r;
     const plait_prepared *prepared;
     const plait_group *place; /* of the group at hand */
+    int group_index;
     plait_cpu_group group;
     int *call_of; /* node -> call */
 } builder;
@@ -39,11 +40,12 @@ static plait_status make_tables(builder *b) {
     p->tasks = get(b, n * PLAIT_CPU_MAX_PHASES + groups, sizeof *p->tasks);
     p->phases = get(b, groups * PLAIT_CPU_MAX_PHASES, sizeof *p->phases);
     p->units = get(b, groups * PLAIT_CPU_MAX_PHASES, sizeof *p->units);
+    p->begin_ns = get(b, groups * PLAIT_CPU_MAX_PHASES, sizeof *p->begin_ns);
     p->binds = get(b, n * (PLAIT_CPU_MAX_OPERANDS + 1) + groups * 4 + n * 2, sizeof *p->binds);
     p->bind_dims = get(b, n * PLAIT_CPU_MAX_OPERANDS, sizeof *p->bind_dims);
     b->call_of = get(b, n, sizeof *b->call_of);
     if (!p->bounds || !p->slot_bytes || !p->calls || !p->names || !p->error_words || !p->tasks ||
-        !p->phases || !p->units || !p->binds || !p->bind_dims || !b->call_of)
+        !p->phases || !p->units || !p->begin_ns || !p->binds || !p->bind_dims || !b->call_of)
         return no_memory(n * sizeof *p->calls);
     if (p->n_dims) memcpy(p->bounds, segment->bounds, (size_t)p->n_dims * sizeof *p->bounds);
     return PLAIT_OK;
@@ -133,7 +135,7 @@ static plait_cpu_call *call_of(const builder *b, int node) {
 
 static void begin_phase(builder *b) {
     plait_program *p = b->program;
-    p->phases[p->work.n_phases++] = (plait_cpu_phase){p->n_tasks, 0};
+    p->phases[p->work.n_phases++] = (plait_cpu_phase){p->n_tasks, 0, b->group_index};
 }
 
 static plait_cpu_task *add_task(builder *b, int64_t (*units)(const plait_cpu_task *),
@@ -301,7 +303,10 @@ plait_status plait_cpu_build_program(plait_program *program, plait_cpu_reading *
         if (value) value->elided = true;
     }
     PLAIT_TRY(make_tables(b));
-    for (int g = 0; g < prepared->n_groups; g++) PLAIT_TRY(emit_group(b, &prepared->groups[g]));
+    for (int g = 0; g < prepared->n_groups; g++) {
+        b->group_index = g;
+        PLAIT_TRY(emit_group(b, &prepared->groups[g]));
+    }
     program->work.units = program->units;
     program->work.run = plait_cpu_run_tasks;
     return PLAIT_OK;

@@ -149,8 +149,8 @@ static plait_status cpu_health(plait_device *device) {
 }
 
 static plait_status cpu_launch(plait_device *device, const plait_program *program, plait_buffer *const *slots,
-                               const int64_t *dims) {
-    return plait_cpu_launch((plait_cpu_device *)device, program, slots, dims);
+                               const int64_t *dims, plait_launch_trace *trace) {
+    return plait_cpu_launch((plait_cpu_device *)device, program, slots, dims, trace);
 }
 
 static plait_status cpu_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {

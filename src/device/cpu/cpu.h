@@ -41,7 +41,7 @@ plait_status plait_cpu_compile(plait_device *device, const plait_segment *segmen
 void plait_cpu_program_destroy(plait_device *device, plait_program *program);
 /* Runs a program of this device on the calling thread and the pool's. */
 plait_status plait_cpu_launch(plait_cpu_device *device, const plait_program *program,
-                              plait_buffer *const *slots, const int64_t *dims);
+                              plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace);
 
 /* weights.c */
 plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *use,

@@ -3,7 +3,10 @@
  * dims are checked first. */
 #include "device/cpu/program.h"
 
+#include "base/os.h"
 #include "base/size.h"
+
+#include <string.h>
 
 /* ---- tasks ---- */
 
@@ -55,6 +58,8 @@ void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, i
     const plait_program *program = (const plait_program *)work;
     const plait_cpu_phase *p = &program->phases[phase];
     int64_t first = 0; /* unit of the phase at which the task begins */
+    if (program->tracing && thread == 0 && program->begin_ns[phase] == 0)
+        program->begin_ns[phase] = plait_time_ns();
     for (int t = p->first_task; t < p->first_task + p->n_tasks && first < end; t++) {
         const plait_cpu_task *task = &program->tasks[t];
         int64_t from = plait_max_i64(begin - first, 0), to = plait_min_i64(end - first, task->n_units);
@@ -117,12 +122,32 @@ static plait_status check_words(const plait_program *program) {
     return status;
 }
 
+/* A group's span is from the first of its phases to the first of the next group. */
+static void collect_spans(const plait_program *program, plait_launch_trace *trace) {
+    uint64_t end_ns = plait_time_ns();
+    int last = -1; /* group of the span that is open */
+    for (int p = 0; p < program->work.n_phases; p++) {
+        int group = program->phases[p].group;
+        uint64_t begin_ns = program->begin_ns[p];
+        if (begin_ns == 0 || group == last) continue;
+        if (last >= 0) trace->spans[trace->n - 1].end_ns = begin_ns;
+        if (trace->n == trace->capacity) return;
+        trace->spans[trace->n++] = (struct plait_launch_span){group, begin_ns, end_ns};
+        last = group;
+    }
+}
+
 plait_status plait_cpu_launch(plait_cpu_device *device, const plait_program *program,
-                              plait_buffer *const *slots, const int64_t *dims) {
+                              plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace) {
     PLAIT_TRY(check(program, slots, dims));
     plait_cpu_pool_acquire(device->pool);
-    bind((plait_program *)(uintptr_t)program, slots, dims);
+    plait_program *memory = (plait_program *)(uintptr_t)program;
+    bind(memory, slots, dims);
+    memory->tracing = trace && trace->n < trace->capacity;
+    if (memory->tracing)
+        memset(memory->begin_ns, 0, (size_t)program->work.n_phases * sizeof *memory->begin_ns);
     plait_cpu_pool_run(device->pool, &program->work);
+    if (memory->tracing) collect_spans(program, trace);
     plait_status status = check_words(program);
     plait_cpu_pool_release(device->pool);
     return status;

@@ -34,6 +34,7 @@ struct plait_cpu_task {
 
 typedef struct plait_cpu_phase {
     int first_task, n_tasks;
+    int group; /* of the prepared segment */
 } plait_cpu_phase;
 
 /* *address := slot's memory + offset, at launch. */
@@ -62,6 +63,8 @@ struct plait_program {
     plait_cpu_task *tasks;
     plait_cpu_phase *phases;
     int64_t *units; /* of each phase */
+    bool tracing;
+    uint64_t *begin_ns; /* of each phase while tracing: when the first worker took it up; 0: it did not */
     plait_cpu_bind *binds;
     plait_cpu_bind_dim *bind_dims;
 };

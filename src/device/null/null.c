@@ -88,7 +88,8 @@ static void null_buffer_destroy(plait_buffer *buffer) {
 /* ---- queues ---- */
 
 static plait_status null_launch(plait_device *device, const plait_program *program,
-                                plait_buffer *const *slots, const int64_t *dims) {
+                                plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace) {
+    (void)trace;
     if ((program->n_slots && !slots) || (program->n_dims && !dims))
         return plait_error(PLAIT_INVALID_ARGUMENT, "%s: launch without slots or dims", device->name);
     return PLAIT_OK;
