@@ -17,7 +17,7 @@ static void several_sequences_in_one_batch(void **state) {
     plait_seq seqs[N];
     plait_batch_item items[N * MOST];
     int64_t n = 0, row = 0;
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "qwen3", "cpu:threads=1", &four);
     for (int s = 0; s < N; s++) {
         for (int64_t i = 0; i < lengths[s]; i++) tokens[s][i] = token_at(&r, s, i);
         alone[s] = logits_alone(&r, tokens[s], lengths[s], 128);
@@ -77,8 +77,8 @@ static void fork_at(int64_t prefix, const char *devices, const plait_model_optio
     rig r, judge;
     plait_seq seqs[N];
     plait_token tokens[N][256];
-    rig_open(&r, "llama-gqa", devices, options);
-    rig_open(&judge, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "qwen3", devices, options);
+    rig_open(&judge, "qwen3", "cpu:threads=1", &four);
     float *got = malloc((size_t)r.n_vocab * sizeof *got), *alone[N];
     int64_t n_pages = (prefix + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN;
     for (int s = 0; s < N; s++) {
@@ -199,7 +199,7 @@ static void truncated_sequences_continue_like_fresh_ones(void **state) {
     static const int64_t kept[] = {0, 1, 63, 64, 65, 128, 149, 150};
     rig r;
     plait_token tokens[LENGTH + MORE], other[MORE];
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "qwen3", "cpu:threads=1", &four);
     float *got = malloc((size_t)(LENGTH * r.n_vocab) * sizeof *got);
     for (int64_t i = 0; i < LENGTH; i++) tokens[i] = token_at(&r, 1, i);
     for (int64_t i = 0; i < MORE; i++) other[i] = token_at(&r, 2, i);
@@ -238,7 +238,7 @@ static void an_item_may_belong_to_several_sequences(void **state) {
     rig r;
     plait_token tokens[2][PREFIX + MORE];
     plait_batch_item items[128];
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "qwen3", "cpu:threads=1", &four);
     float *got = malloc((size_t)(MORE * r.n_vocab) * sizeof *got);
     plait_seq both[2] = {begin(r.session), begin(r.session)};
     for (int s = 0; s < 2; s++)
@@ -494,7 +494,7 @@ static void failed_steps_can_be_repeated(void **state) {
     plait_token tokens[N][PREFIX + 1];
     plait_seq seqs[N];
     plait_batch_item items[N];
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &four);
+    rig_open(&r, "qwen3", "cpu:threads=1", &four);
     float *got = malloc((size_t)(N * r.n_vocab) * sizeof *got);
     for (int s = 0; s < N; s++)
         for (int64_t i = 0; i <= PREFIX; i++) tokens[s][i] = token_at(&r, i < PREFIX ? 1 : 2 + s, i);

@@ -34,7 +34,7 @@ static void any_rows_in_any_order(void **state) {
     static const int64_t periods[] = {1, 2, 3, 7, 50, 99, 0};
     rig r;
     plait_token tokens[N];
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &two);
+    rig_open(&r, "qwen3", "cpu:threads=1", &two);
     for (int64_t i = 0; i < N; i++) tokens[i] = token_at(&r, 1, i);
     float *all = logits_alone(&r, tokens, N, 1);
     for (size_t p = 0; p < sizeof periods / sizeof *periods; p++) {
@@ -170,7 +170,7 @@ static void samples_do_not_depend_on_the_tail(void **state) {
 static void next_repeats(void **state) {
     (void)state;
     rig r;
-    rig_open(&r, "llama-gqa", "cpu:threads=1", &two);
+    rig_open(&r, "qwen3", "cpu:threads=1", &two);
     for (int greedy = 0; greedy < 2; greedy++) {
         plait_sampler *a = sampler_of(1, 0, NULL, 0), *b = sampler_of(1, 0, NULL, 0);
         plait_seq one = begin(r.session), other = begin(r.session);

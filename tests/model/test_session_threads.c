@@ -57,7 +57,7 @@ static void two_threads_on(const char *devices) {
     rig r;
     work alone[2], together[2];
     plait_thread threads[2] = {0};
-    rig_open(&r, "llama-gqa", devices, &(plait_model_options){.context = 128, .batch = 8, .sequences = 2});
+    rig_open(&r, "qwen3", devices, &(plait_model_options){.context = 128, .batch = 8, .sequences = 2});
     for (int t = 0; t < 2; t++) {
         work_init(&alone[t], &r, t);
         work_init(&together[t], &r, t);
