@@ -6,6 +6,7 @@
  * Invariant: the chosen device supports the node and holds its weights. */
 #include "plan/plan.h"
 
+#include "base/glob.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 

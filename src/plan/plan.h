@@ -99,8 +99,6 @@ int plait_residence_pin(const plait_residence *residence, const char *name);
 struct plait_placement;
 plait_status plait_place_node(const plait_residence *residence, const plait_graph *graph, uint32_t node,
                               bool bound, struct plait_placement *out);
-/* True when the pattern ('*' matches any bytes) matches the whole name. */
-bool plait_pin_matches(const char *pattern, const char *name);
 
 struct plait_session_state {
     plait_residence *residence; /* Retained. */

@@ -6,30 +6,12 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
+#include "base/glob.h"
 #include "base/size.h"
 #include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-bool plait_pin_matches(const char *pattern, const char *name) {
-    const char *star = NULL, *retry = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            retry = name;
-        } else if (*pattern == *name) {
-            pattern++, name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') pattern++;
-    return *pattern == '\0';
-}
 
 plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device) {
     uint32_t first;
@@ -41,7 +23,7 @@ plait_resident *plait_residence_find(const plait_residence *residence, const cha
 
 int plait_residence_pin(const plait_residence *residence, const char *name) {
     for (int i = 0; i < residence->n_pins; i++)
-        if (plait_pin_matches(residence->pins[i].pattern, name)) return residence->pins[i].device;
+        if (plait_glob_matches(residence->pins[i].pattern, name)) return residence->pins[i].device;
     return -1;
 }
 

@@ -336,6 +336,7 @@ static void traces_are_json(void **state) {
     char *text = read_all(path, &n);
     const plait_json *events = member(parse(text, n, &document), "traceEvents", PLAIT_JSON_ARRAY);
     printf("a trace of %zu spans\n", events->u.array.n_items);
+    assert_true(events->u.array.n_items > 0);
     for (size_t i = 0; i < events->u.array.n_items; i++) {
         member(&events->u.array.items[i], "name", PLAIT_JSON_STRING);
         assert_true(number(plait_json_get(&events->u.array.items[i], "dur")) >= 0);

@@ -2,6 +2,7 @@
  * as it was, and little time. */
 #include "plan/plan.h"
 
+#include "base/glob.h"
 #include "base/os.h"
 #include "support/decoder.h"
 #include "support/evaluate.h"
@@ -189,18 +190,18 @@ static void test_wrong_use(void **state) {
 
 static void test_patterns(void **state) {
     (void)state;
-    assert_true(plait_pin_matches("", ""));
-    assert_true(plait_pin_matches("*", ""));
-    assert_true(plait_pin_matches("a*b*c", "axxbyybzc"));
-    assert_true(plait_pin_matches("blk.*.q", "blk.12.q"));
-    assert_false(plait_pin_matches("blk.*.q", "blk.12.qq"));
-    assert_false(plait_pin_matches("a", "ab"));
-    assert_true(plait_pin_matches("***a", "a"));
+    assert_true(plait_glob_matches("", ""));
+    assert_true(plait_glob_matches("*", ""));
+    assert_true(plait_glob_matches("a*b*c", "axxbyybzc"));
+    assert_true(plait_glob_matches("blk.*.q", "blk.12.q"));
+    assert_false(plait_glob_matches("blk.*.q", "blk.12.qq"));
+    assert_false(plait_glob_matches("a", "ab"));
+    assert_true(plait_glob_matches("***a", "a"));
     char long_name[20001], pattern[201];
     memset(long_name, 'a', 20000), long_name[20000] = '\0';
     for (int i = 0; i < 200; i++) pattern[i] = i % 2 ? 'a' : '*';
     pattern[199] = 'b', pattern[200] = '\0';
-    assert_false(plait_pin_matches(pattern, long_name)); /* and in no time */
+    assert_false(plait_glob_matches(pattern, long_name)); /* and in no time */
 }
 
 /* ---- laws ---- */
