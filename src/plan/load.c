@@ -163,6 +163,15 @@ plait_status plait_residence_write_weight(plait_residence *residence, const char
 
 /* ---- state ---- */
 
+/* A buffer of zeros. The command lives until the queue is done with it. */
+static plait_status clear_state(plait_context_entry *device, uint64_t size_bytes, plait_buffer **out) {
+    const plait_device_vtable *vtable = device->device->vtable;
+    PLAIT_TRY(vtable->buffer_create(device->device, size_bytes, PLAIT_BUFFER_STATE, out));
+    plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {*out, 0, size_bytes}};
+    PLAIT_TRY(vtable->submit(device->queue, &clear, 1));
+    return vtable->synchronise(device->queue);
+}
+
 plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence) {
     int n = residence->context->n_devices;
     plait_session_state *state = plait_alloc_array(1, sizeof *state);
@@ -171,16 +180,10 @@ plait_status plait_session_state_create(plait_session_state **out, plait_residen
     state->buffers = plait_alloc_array((size_t)n, sizeof *state->buffers);
     plait_status status = state->buffers ? PLAIT_OK : plait_error_memory("session state", 0);
     for (int d = 0; status == PLAIT_OK && d < n; d++) {
-        plait_context_entry *device = &residence->context->devices[d];
-        uint64_t size = residence->devices[d].state_bytes;
-        if (size == 0) continue;
-        status = device->device->vtable->buffer_create(device->device, size, PLAIT_BUFFER_STATE,
-                                                       &state->buffers[d]);
-        /* Lives until the queue is done with it. */
-        plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {state->buffers[d], 0, size}};
-        if (status == PLAIT_OK) status = device->device->vtable->submit(device->queue, &clear, 1);
-        if (status == PLAIT_OK) status = device->device->vtable->synchronise(device->queue);
-        plait_error_context(status, "session state on %s", device->device->name);
+        if (residence->devices[d].state_bytes == 0) continue;
+        status = clear_state(&residence->context->devices[d], residence->devices[d].state_bytes,
+                             &state->buffers[d]);
+        plait_error_context(status, "session state on %s", residence->context->devices[d].device->name);
     }
     if (status != PLAIT_OK) {
         plait_session_state_destroy(state);

@@ -605,6 +605,26 @@ static void test_trace(void **state) {
     destroy(&f);
 }
 
+/* Devices that tell their groups: spans of all of them, of every step, in order. */
+static void test_trace_of_cpus(void **state) {
+    (void)state;
+    fixture f = {0};
+    char *json = NULL;
+    plait_plan_facts facts;
+    int n = 0;
+    make(&f, decoder_make(2, 64, 4), "cpu:threads=1");
+    plait_plan_describe(f.plan, &facts);
+    assert_ok(plait_run_trace_begin(f.run, 1000));
+    for (int i = 0; i < 3; i++) assert_ok(plait_run_step(f.run));
+    assert_ok(plait_run_trace_end(f.run, &json));
+    const char *end = json_value(json);
+    if (!end || strcmp(end, "\n") != 0) fail_msg("no JSON: %.200s", json);
+    for (const char *at = json; (at = strstr(at, "\"ph\":\"X\"")); at++) n++;
+    assert_int_equal(n, 3 * facts.n_groups);
+    free(json);
+    destroy(&f);
+}
+
 static int make_known(void **state) {
     (void)state;
     return fake_register() == PLAIT_OK ? 0 : -1;
@@ -628,6 +648,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_to_compute),
         cmocka_unit_test(test_outputs_without_nodes),
         cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_trace_of_cpus),
     };
     return cmocka_run_group_tests(tests, make_known, NULL);
 }

@@ -148,8 +148,10 @@ static inline plait_status fake_run_node(const plait_segment_node *node, plait_b
 }
 
 static inline plait_status fake_launch(plait_device *device, const plait_program *program,
-                                       plait_buffer *const *slots, const int64_t *dims) {
+                                       plait_buffer *const *slots, const int64_t *dims,
+                                       plait_launch_trace *trace) {
     fake_device *fake = (fake_device *)device;
+    (void)trace;
     if (++fake->launches == fake->fail)
         return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, fake->launches);
     for (int n = 0; n < program->n_nodes; n++) {
