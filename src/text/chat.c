@@ -1,0 +1,134 @@
+/* Conversations: the variables that chat templates expect, and the way from a rendered prompt to token ids.
+ * Invariant: no byte that came from a variable takes part in a special token. */
+#include "plait/chat.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct plait_chat {
+    plait_template *compiled;         /* Owned. */
+    const plait_tokenizer *tokenizer; /* Borrowed. */
+};
+
+/* ---- life ---- */
+
+plait_status plait_chat_create_from_text(plait_chat **out, const char *text, size_t n_bytes,
+                                         const plait_tokenizer *tokenizer,
+                                         const plait_template_limits *limits) {
+    plait_chat *chat = plait_alloc_array(1, sizeof *chat);
+    if (!chat) return plait_error_memory("chat", sizeof *chat);
+    chat->tokenizer = tokenizer;
+    plait_status status = plait_template_create(&chat->compiled, text, n_bytes, limits);
+    if (status != PLAIT_OK) {
+        free(chat);
+        return status;
+    }
+    *out = chat;
+    return PLAIT_OK;
+}
+
+plait_status plait_chat_create(plait_chat **out, const plait_gguf *gguf, const plait_tokenizer *tokenizer,
+                               const plait_template_limits *limits) {
+    plait_gguf_string text;
+    PLAIT_TRY(plait_gguf_get_string(gguf, "tokenizer.chat_template", &text));
+    return plait_error_context(plait_chat_create_from_text(out, text.bytes, text.length, tokenizer, limits),
+                               "chat template of the model");
+}
+
+void plait_chat_destroy(plait_chat *chat) {
+    if (!chat) return;
+    plait_template_destroy(chat->compiled);
+    free(chat);
+}
+
+/* ---- rendering ---- */
+
+/* "name": text of the token with that role; left out where the vocabulary has none. */
+static void add_token(plait_strbuf *s, const plait_tokenizer *tokenizer, const char *name,
+                      plait_token_role role) {
+    const char *text;
+    size_t n;
+    if (!plait_token_text(tokenizer, plait_tokenizer_role(tokenizer, role), &text, &n)) return;
+    plait_strbuf_printf(s, ",\"%s\":", name);
+    plait_strbuf_json_string_n(s, text, n);
+}
+
+/* The members of an object given as text, behind a comma: what stands between its braces. */
+static plait_status add_members(plait_strbuf *s, const char *object) {
+    const char *begin = object + strspn(object, " \t\r\n"), *end = begin + strlen(begin);
+    while (end > begin && strchr(" \t\r\n", end[-1])) end--;
+    if (end - begin < 2 || *begin != '{' || end[-1] != '}')
+        return plait_error(PLAIT_INVALID_ARGUMENT,
+                           "variables of a chat: expected a JSON object, found \"%.40s\"", object);
+    begin++, end--;
+    begin += strspn(begin, " \t\r\n");
+    if (begin >= end) return PLAIT_OK;
+    plait_strbuf_append(s, ",");
+    plait_strbuf_append_n(s, begin, (size_t)(end - begin));
+    return PLAIT_OK;
+}
+
+/* Later members win over earlier ones, so a caller's variables may replace any. */
+static plait_status write_variables(const plait_chat *chat, const plait_chat_input *input, plait_strbuf *s) {
+    plait_strbuf_printf(s, "{\"messages\":%s,\"tools\":%s,\"documents\":null,\"add_generation_prompt\":%s",
+                        input->messages_json, input->tools_json ? input->tools_json : "null",
+                        input->generation_prompt ? "true" : "false");
+    add_token(s, chat->tokenizer, "bos_token", PLAIT_ROLE_BOS);
+    add_token(s, chat->tokenizer, "eos_token", PLAIT_ROLE_EOS);
+    if (input->variables_json) PLAIT_TRY(add_members(s, input->variables_json));
+    plait_strbuf_append(s, "}");
+    return plait_strbuf_status(s);
+}
+
+plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *input,
+                               plait_template_output *out) {
+    plait_strbuf variables;
+    *out = (plait_template_output){0};
+    if (!input->messages_json) return plait_error(PLAIT_INVALID_ARGUMENT, "chat: there are no messages");
+    plait_strbuf_init(&variables, 0);
+    plait_status status = write_variables(chat, input, &variables);
+    if (status == PLAIT_OK) {
+        plait_template_input given = {.variables_json = plait_strbuf_text(&variables),
+                                      .variables_bytes = variables.length,
+                                      .now = input->now};
+        status = plait_error_context(plait_template_render(chat->compiled, &given, out), "chat template");
+    }
+    plait_strbuf_deinit(&variables);
+    return status;
+}
+
+/* ---- tokens ---- */
+
+static bool begins_with_bos(const plait_tokenizer *tokenizer, const plait_template_output *prompt) {
+    const char *bos;
+    size_t n;
+    return plait_token_text(tokenizer, plait_tokenizer_role(tokenizer, PLAIT_ROLE_BOS), &bos, &n) && n > 0 &&
+           prompt->n_bytes >= n && memcmp(prompt->text, bos, n) == 0;
+}
+
+static plait_status tokenise(const plait_chat *chat, const plait_template_output *prompt,
+                             plait_tokenizer_scratch *scratch, plait_tokens *out) {
+    plait_text_segment *segments = plait_alloc_array(prompt->n_segments, sizeof *segments);
+    if (!segments) return plait_error_memory("chat", prompt->n_segments * sizeof *segments);
+    for (size_t i = 0; i < prompt->n_segments; i++)
+        segments[i] = (plait_text_segment){prompt->text + prompt->segments[i].offset_bytes,
+                                           prompt->segments[i].n_bytes, prompt->segments[i].from_template};
+    bool bos = plait_tokenizer_adds_bos(chat->tokenizer) && !begins_with_bos(chat->tokenizer, prompt);
+    plait_status status = plait_tokenize_segments(chat->tokenizer, scratch, segments, prompt->n_segments,
+                                                  bos ? PLAIT_TOKENIZE_ADD_SPECIAL : 0, out);
+    free(segments);
+    return status;
+}
+
+plait_status plait_chat_tokens(const plait_chat *chat, const plait_chat_input *input,
+                               plait_tokenizer_scratch *scratch, plait_tokens *out) {
+    plait_template_output prompt;
+    plait_status status = plait_chat_render(chat, input, &prompt);
+    if (status == PLAIT_OK) status = tokenise(chat, &prompt, scratch, out);
+    plait_template_output_deinit(&prompt);
+    return status;
+}
