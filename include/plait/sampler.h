@@ -29,7 +29,7 @@
 #ifndef PLAIT_SAMPLER_H
 #define PLAIT_SAMPLER_H
 
-#include "plait/status.h"
+#include "plait/types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,9 +38,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A token of a vocabulary: its row in the output matrix. */
-typedef int32_t plait_token;
 
 /* A chain of steps and its state. */
 typedef struct plait_sampler plait_sampler;

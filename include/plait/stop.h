@@ -17,7 +17,7 @@
 #ifndef PLAIT_STOP_H
 #define PLAIT_STOP_H
 
-#include "plait/status.h"
+#include "plait/types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,9 +26,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A token of a vocabulary: its row in the output matrix. (The same type as in the other headers.) */
-typedef int32_t plait_token;
 
 typedef struct plait_stop plait_stop;
 

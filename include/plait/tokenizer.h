@@ -34,8 +34,6 @@
 extern "C" {
 #endif
 
-/* The number of a token in its vocabulary. */
-typedef int32_t plait_token;
 /* No such token. */
 #define PLAIT_NO_TOKEN ((plait_token)-1)
 

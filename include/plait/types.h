@@ -75,6 +75,9 @@ int64_t plait_dtype_row_bytes(plait_dtype dtype, int64_t n_elems);
 /* Tensors have up to four dims; dim 0 is contiguous, as in GGUF. Dims beyond the rank are 1. */
 #define PLAIT_MAX_RANK 4
 
+/* A token of a vocabulary: its number, which is its row in the embedding and in the output matrix. */
+typedef int32_t plait_token;
+
 /* Longest name of a tensor, node, dim, device or op, the NUL included. */
 #define PLAIT_MAX_NAME 128
 
