@@ -166,6 +166,9 @@ typedef struct plait_attention_options {
 plait_tensor plait_attention(plait_graph *graph, const plait_attention_inputs *inputs,
                              const plait_attention_options *options);
 
+/* An op that writes in place returns the storage's new value. The old one, and views of it, must not be read by later
+ * nodes or be outputs: that is an error, since its bytes are gone. */
+
 /* Writes rows [dim, kv_heads, tokens] to the cache at slots i32 [tokens] (page * page_len + offset; negative:
  * nowhere) and returns the cache as it is after that. */
 plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor rows, plait_tensor slots);
@@ -193,8 +196,10 @@ plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor
 /* Finds an input, weight, state or output by name. */
 plait_status plait_graph_find(const plait_graph *graph, const char *name, plait_tensor *out);
 
-/* The graph as text that plait_graph_parse reads back to an equal graph; and as a Graphviz drawing. The caller
- * frees *out_text. */
+/* The graph as text that plait_graph_parse reads back to an equal graph (src/graph/text.c shows the form); and as a
+ * Graphviz drawing. An unsealed graph prints what it holds so far. Parsing builds through the calls above, so all
+ * rules are checked again; errors name the line, the result is sealed. The text may come from anywhere and need
+ * not end with a NUL. The caller frees *out_text and destroys *out. */
 plait_status plait_graph_print(const plait_graph *graph, char **out_text);
 plait_status plait_graph_parse(const char *text, size_t n_bytes, plait_graph **out);
 plait_status plait_graph_print_dot(const plait_graph *graph, char **out_text);

@@ -32,7 +32,7 @@ void plait_run_destroy(plait_run *run); /* waits for its steps; accepts NULL */
 /* Value of a named dim for the steps that follow, 0 to its bound; at first every dim is at its bound. */
 plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value);
 
-/* Bytes of an input for the next step: from the start, as many as the current dims need (more is an error,
+/* Inputs that nothing reads can be written all the same. Bytes of an input for the next step: from the start, as many as the current dims need (more is an error,
  * fewer leaves the rest as it was written two steps before). Integer inputs that an op uses as ids or positions
  * are checked against their range at the step. */
 plait_status plait_run_write(plait_run *run, const char *input, const void *bytes, uint64_t size_bytes);

@@ -35,7 +35,8 @@ static void check_tensor(const plait_graph *graph, const plait_graph_tensor *ten
         if (value < 0) continue;
         int64_t span = span_at(tensor, value), whole = span_at(root, value);
         if (span < 0 || whole < 0) broken("span");
-        if (span > 0 && (uint64_t)span + tensor->offset > (uint64_t)whole) broken("a view leaves its storage");
+        if (span > 0 && (uint64_t)span + tensor->offset > (uint64_t)whole)
+            broken("a view leaves its storage");
     }
 }
 

@@ -397,8 +397,9 @@ static void *worker_main(void *argument) {
 
 static void test_threads_share_a_plan(void **state) {
     (void)state;
-    static const char *const lists[] = {"fake", "fake:lack=scale,fake"};
-    for (int l = 0; l < 2; l++) {
+    static const char *const lists[] = {"fake", "fake:lack=scale,fake", "cpu:threads=1",
+                                        "cpu:threads=2,cpu:threads=1"};
+    for (int l = 0; l < 4; l++) {
         fixture f = {0};
         pthread_t threads[3];
         worker workers[3];
