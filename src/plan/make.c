@@ -49,6 +49,8 @@ static void add_facts(plait_plan *plan) {
 
 static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     uint64_t begin = plait_time_ns(), before_verify, after_verify;
+    if (options && options->residence && options->residence->context != plan->context)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "its residence is of another context");
     PLAIT_TRY(init_tables(plan));
     if (options && options->residence)
         plan->residence = plait_residence_retain(options->residence);

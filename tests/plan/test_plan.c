@@ -178,6 +178,18 @@ static void test_wrong_use(void **state) {
                                             &(plait_residence_options){.pins = &pin, .n_pins = 1}),
                      PLAIT_INVALID_ARGUMENT);
     assert_string_equal(plait_error_message(), "pin x: device 3, there are 1");
+    /* A residence of other devices. */
+    plait_context *context = NULL;
+    graphs[0] = f.graph;
+    assert_ok(plait_context_open(&context, "fake,fake", NULL));
+    assert_ok(plait_residence_create(&f.residence, context, graphs, 1, NULL));
+    assert_int_equal(
+        plait_plan_make(&f.plan, f.context, f.graph, &(plait_plan_options){.residence = f.residence}),
+        PLAIT_INVALID_ARGUMENT);
+    assert_string_equal(plait_error_message(), "plan of decoder: its residence is of another context");
+    plait_residence_release(f.residence);
+    plait_context_close(context);
+    f.residence = NULL;
     /* Another graph in which a weight has another shape. */
     plait_graph *other = decoder_make(1, 128, 8);
     const plait_graph *both[] = {f.graph, other};
