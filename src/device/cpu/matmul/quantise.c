@@ -31,7 +31,8 @@ static uint32_t magnitude_bits(float x) {
     return bits & 0x7FFFFFFFu;
 }
 
-const float plait_cpu_quantise_tops[PLAIT_CPU_QUANTISE_TOPS] = {127.0f, 126.0f, 125.0f, 124.0f, 123.0f, 122.0f, 121.0f, 120.0f};
+const float plait_cpu_quantise_tops[PLAIT_CPU_QUANTISE_TOPS] = {127.0f, 126.0f, 125.0f, 124.0f,
+                                                                123.0f, 122.0f, 121.0f, 120.0f};
 
 /* The top whose codes lie nearest to the block: squared errors in units of the code, summed in 8 lanes and then in a
  * fixed tree, times the square of the scale's ratio to the first. The first of equal ones. */
