@@ -98,9 +98,10 @@ plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model 
         PLAIT_TRY(plait_cli_read_file(values->file ? values->file : "-", &read, &n_bytes));
         text = read;
     }
-    plait_status status = values->chat
-                              ? chat_prompt(model, text, n_bytes, out)
-                              : plait_cli_text_ids(tokenizer, text, n_bytes, PLAIT_TOKENIZE_ADD_SPECIAL, out);
+    plait_status status =
+        values->chat ? chat_prompt(model, text, n_bytes, out)
+                     : plait_cli_text_ids(tokenizer, text, n_bytes,
+                                          PLAIT_TOKENIZE_ADD_SPECIAL | PLAIT_TOKENIZE_UNTRUSTED, out);
     free(read);
     return status;
 }
