@@ -8,15 +8,18 @@
 #include "base/size.h"
 #include "base/status.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { INTERRUPTED = -2 }; /* beside EOF and bytes */
 
 typedef struct chat {
     plait_cli_generation g;
     plait_strbuf messages;
     bool interactive;
+    char input[4096]; /* standard input that was read and not yet used: [at, n) */
+    size_t at, n;
 } chat;
 
 static void add_message(chat *c, const char *role, const char *text, size_t n) {
@@ -134,14 +137,25 @@ static plait_status command(chat *c, const char *line, bool *quit) {
     return PLAIT_OK;
 }
 
-/* Appends the rest of a line without its end. False at the end of input, when nothing was there; errno is EINTR when
- * Ctrl-C came while reading. */
-static bool read_line(plait_strbuf *text) {
-    size_t before = text->length;
-    int c;
-    errno = 0;
-    while ((c = getc(stdin)) != EOF && c != '\n') plait_strbuf_append_char(text, (char)c);
-    return c == '\n' || (errno != EINTR && text->length > before);
+/* The next byte of standard input; EOF at its end, INTERRUPTED after Ctrl-C. */
+static int next_byte(chat *c) {
+    if (c->at == c->n) {
+        if (!plait_cli_wait_for_input()) return INTERRUPTED;
+        ssize_t n = read(STDIN_FILENO, c->input, sizeof c->input);
+        c->at = 0;
+        c->n = n > 0 ? (size_t)n : 0;
+        if (n <= 0) return EOF;
+    }
+    return (unsigned char)c->input[c->at++];
+}
+
+/* Appends the rest of a line without its end, and returns what ended it: '\n', EOF or INTERRUPTED. */
+static int read_line(chat *c, plait_strbuf *text) {
+    for (;;) {
+        int byte = next_byte(c);
+        if (byte == '\n' || byte == EOF || byte == INTERRUPTED) return byte;
+        plait_strbuf_append_char(text, (char)byte);
+    }
 }
 
 /* Reads a message: a line, and those that continue it. False at the end of input. Ctrl-C while reading forgets what was
@@ -150,18 +164,18 @@ static bool read_message(chat *c, plait_strbuf *text) {
     plait_strbuf_clear(text);
     if (c->interactive) fputs("> ", stderr);
     for (;;) {
-        if (read_line(text)) {
-            if (text->length == 0 || text->bytes[text->length - 1] != '\\') return true;
-            text->bytes[text->length - 1] = '\n';
-            if (c->interactive) fputs(". ", stderr);
-        } else if (errno == EINTR) {
-            clearerr(stdin);
+        size_t before = text->length;
+        int end = read_line(c, text);
+        if (end == INTERRUPTED) {
             plait_cli_clear_interrupt();
             plait_strbuf_clear(text);
             fputs("\n> ", stderr);
-        } else {
-            return text->length > 0;
+            continue;
         }
+        if (end == EOF && text->length == before) return text->length > 0;
+        if (text->length == 0 || text->bytes[text->length - 1] != '\\') return true;
+        text->bytes[text->length - 1] = '\n';
+        if (c->interactive) fputs(". ", stderr);
     }
 }
 

@@ -163,6 +163,8 @@ void plait_cli_print_ids(plait_strbuf *out, const plait_token *ids, size_t n);
 plait_logger plait_cli_logger(void);
 /* Makes Ctrl-C set a flag that ends the work cleanly; a second one before _clear ends the program. */
 void plait_cli_catch_interrupt(void);
+/* Waits until standard input can be read; false when Ctrl-C came, before or meanwhile. */
+bool plait_cli_wait_for_input(void);
 bool plait_cli_interrupted(void);
 void plait_cli_clear_interrupt(void);
 

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 /* ---- errors ---- */
@@ -80,9 +81,24 @@ static void on_interrupt(int signal_number) {
 }
 
 void plait_cli_catch_interrupt(void) {
-    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: reading a line ends, too */
+    /* Everything goes on after the signal: half-written output would be lost. Whoever waits for input asks first. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+}
+
+bool plait_cli_wait_for_input(void) {
+    sigset_t interrupt, before;
+    fd_set set;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    FD_ZERO(&set);
+    FD_SET(STDIN_FILENO, &set);
+    /* The signal is let in only while waiting, so that one which comes just before is not lost. */
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    if (!interrupts) pselect(STDIN_FILENO + 1, &set, NULL, NULL, NULL, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return !interrupts;
 }
 
 bool plait_cli_interrupted(void) {
