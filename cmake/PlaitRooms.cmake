@@ -35,6 +35,8 @@ target_compile_definitions(plait_flags INTERFACE PLAIT_VERSION="${PROJECT_VERSIO
 target_compile_options(plait_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow
   -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla -Wundef -Wformat=2
   -Wno-format-nonliteral)
+# Vectors as parameters are passed between functions of one file only.
+target_compile_options(plait_flags INTERFACE -Wno-psabi)
 # Messages are cut to fit the fixed error record on purpose.
 check_c_compiler_flag(-Wformat-truncation PLAIT_HAS_FORMAT_TRUNCATION)
 if(PLAIT_HAS_FORMAT_TRUNCATION)
