@@ -35,6 +35,12 @@ target_compile_definitions(plait_flags INTERFACE PLAIT_VERSION="${PROJECT_VERSIO
 target_compile_options(plait_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow
   -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla -Wundef -Wformat=2
   -Wno-format-nonliteral)
+# GCC 12's vectoriser dies of our reductions on Arm (internal error in vect_transform_reduction); kernels are written
+# with vector types and do not need it.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_C_COMPILER_ID STREQUAL "GNU"
+   AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(plait_flags INTERFACE -fno-tree-vectorize)
+endif()
 # Vectors as parameters are passed between functions of one file only.
 target_compile_options(plait_flags INTERFACE -Wno-psabi)
 # Messages are cut to fit the fixed error record on purpose.

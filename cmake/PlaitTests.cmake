@@ -14,7 +14,8 @@ function(plait_test_target target)
   get_filename_component(shared "${PROJECT_SOURCE_DIR}/../shared" ABSOLUTE)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE PLAIT_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
-    PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}" PLAIT_SHARED_DIR="${shared}")
+    PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}" PLAIT_SHARED_DIR="${shared}"
+    PLAIT_C_COMPILER="${CMAKE_C_COMPILER}")
 endfunction()
 
 # Links `target` to a room, or to the whole library when there is no such room.

@@ -102,11 +102,11 @@ static void test_open_oddities(void **state) {
         plait_file_close(&file);
     }
     /* Files whose size is not known before: the end shows by reading. */
-    assert_int_equal(plait_file_open(&file, "/proc/self/maps", true), PLAIT_OK);
+    assert_int_equal(plait_file_open(&file, "/proc/filesystems", true), PLAIT_OK);
     assert_true(file.size_bytes == 0 || file.mapped == false);
     plait_file_close(&file);
-    assert_int_equal(plait_file_open(&file, "/proc/self/maps", false), PLAIT_OK);
-    assert_true(file.size_bytes > 100 && memchr(file.bytes, '\n', file.size_bytes));
+    assert_int_equal(plait_file_open(&file, "/proc/filesystems", false), PLAIT_OK);
+    assert_true(file.size_bytes > 20 && memchr(file.bytes, '\n', file.size_bytes));
     plait_file_close(&file);
 }
 

@@ -160,8 +160,8 @@ static void a_library(void **state) {
     assert_true(fputs(library_source, file) >= 0);
     assert_int_equal(fclose(file), 0);
     char command[2048];
-    snprintf(command, sizeof command, "cc -std=c17 -shared -fPIC -I'%s/include' -o '%s' '%s'",
-             PLAIT_SOURCE_DIR, library, c_file);
+    snprintf(command, sizeof command, "'%s' -std=c17 -shared -fPIC -I'%s/include' -o '%s' '%s'",
+             PLAIT_C_COMPILER, PLAIT_SOURCE_DIR, library, c_file);
     assert_int_equal(system(command), 0);
     assert_int_equal(plait_device_load(library), PLAIT_OK);
     assert_non_null(plait_device_kind("vendor"));
