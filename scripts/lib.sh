@@ -10,8 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$caller/$1" ;; esac }
 
 # Debian packages, by what needs them.
-packages_build=(gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev libhwloc-dev
-    libmicrohttpd-dev libcmocka-dev libsimde-dev)
+packages_build=(gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev
+    libcmocka-dev libsimde-dev zlib1g-dev)
 packages_clang=(clang libclang-rt-14-dev)
 packages_models=(python3 python3-pip ca-certificates)
 packages_test=(g++ git python3 clang-format-14 util-linux)
@@ -73,7 +73,7 @@ build() {
     log=$folder/build.log
     if [ ! -f "$folder/build.ninja" ] || [ CMakePresets.json -nt "$folder/build.ninja" ]; then
         say "configuring $folder"
-        cmake --preset "$preset" >"$log" 2>&1 </dev/null || {
+        cmake --preset "$preset" -DPLAIT_TESTS=ON >"$log" 2>&1 </dev/null || {
             tail -n 40 "$log" >&2
             die "could not configure $folder; the whole output is in $log"
         }
