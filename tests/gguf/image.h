@@ -91,7 +91,7 @@ static inline void image_align(image *m, size_t alignment) {
 
 static inline void image_save(const image *m, const char *path) {
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(m->bytes, 1, m->length, f) != m->length || fclose(f) != 0) {
+    if (!f || (m->length && fwrite(m->bytes, 1, m->length, f) != m->length) || fclose(f) != 0) {
         perror(path);
         exit(1);
     }
