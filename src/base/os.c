@@ -119,10 +119,19 @@ static plait_status create_temporary(plait_file_writer *writer) {
     return status;
 }
 
+static plait_status open_direct(plait_file_writer *writer) {
+    writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
+    if (writer->fd >= 0) return PLAIT_OK;
+    return plait_error(PLAIT_IO, "%s: cannot open for writing: %s", writer->path, strerror(errno));
+}
+
 plait_status plait_file_writer_open(plait_file_writer *writer, const char *path) {
     plait_file_writer opened = {.fd = -1, .path = plait_string_copy(path)};
     if (!opened.path) return plait_error_memory(path, strlen(path));
-    plait_status status = create_temporary(&opened);
+    struct stat st;
+    /* A device or a pipe is written as it is: a rename would put a file in its place. */
+    bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    plait_status status = direct ? open_direct(&opened) : create_temporary(&opened);
     if (status == PLAIT_OK)
         *writer = opened;
     else
@@ -154,7 +163,7 @@ plait_status plait_file_writer_commit(plait_file_writer *writer) {
     writer->fd = -1;
     if (status == PLAIT_OK && closed != 0)
         status = plait_error(PLAIT_IO, "%s: cannot close: %s", writer->path, strerror(errno));
-    if (status == PLAIT_OK && rename(writer->temporary_path, writer->path) != 0)
+    if (status == PLAIT_OK && writer->temporary_path && rename(writer->temporary_path, writer->path) != 0)
         status = plait_error(PLAIT_IO, "%s: cannot rename %s to it: %s", writer->path, writer->temporary_path,
                              strerror(errno));
     if (status == PLAIT_OK) {

@@ -24,7 +24,8 @@ void plait_file_close(plait_file *file);
 /* Tells the system that a range of a mapped file is no longer needed in memory; harmless otherwise. */
 void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t size_bytes);
 
-/* Writes a file so that it appears whole or not at all: a temporary beside `path`, then a rename. */
+/* Writes a file so that it appears whole or not at all: a temporary beside `path`, then a rename. A path that is a device
+ * or a pipe is written directly. */
 typedef struct plait_file_writer {
     int fd;
     char *path, *temporary_path; /* Owned. */

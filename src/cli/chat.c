@@ -185,6 +185,7 @@ static plait_status converse(chat *c, plait_strbuf *text) {
     if (c->interactive) fputs("/help lists commands, Ctrl-D ends.\n", stderr);
     while (!quit && read_message(c, text)) {
         PLAIT_TRY(plait_strbuf_status(text));
+        PLAIT_TRY(plait_cli_check_text("the message", plait_strbuf_text(text), text->length));
         const char *message = plait_strbuf_text(text);
         plait_cli_clear_interrupt();
         if (message[0] == '/')

@@ -190,6 +190,8 @@ plait_status plait_cli_session_close(const plait_cli_values *values, plait_sessi
 plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *out_n);
 /* A whole file ("-": stdin), NUL-terminated; the caller frees. */
 plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes);
+/* INVALID_ARGUMENT when a text that somebody is to answer holds NUL: a sign of a wrong file. */
+plait_status plait_cli_check_text(const char *what, const char *text, size_t n_bytes);
 /* Text to ids, BOS and EOS as the model asks, special tokens not recognised. */
 plait_status plait_cli_text_ids(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
                                 uint32_t flags, plait_tokens *out);

@@ -67,6 +67,13 @@ static plait_status chat_prompt(const plait_model *model, const char *text, size
     return status;
 }
 
+plait_status plait_cli_check_text(const char *what, const char *text, size_t n_bytes) {
+    const char *nul = n_bytes ? memchr(text, 0, n_bytes) : NULL;
+    if (!nul) return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: byte %zu of %zu is NUL, expected text", what,
+                       (size_t)(nul - text), n_bytes);
+}
+
 int plait_cli_check_prompt(const plait_cli_values *values, bool may_lack) {
     int n_given = (values->prompt != NULL) + (values->file != NULL) + (values->ids != NULL);
     plait_token *ids;
@@ -98,8 +105,10 @@ plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model 
         PLAIT_TRY(plait_cli_read_file(values->file ? values->file : "-", &read, &n_bytes));
         text = read;
     }
-    plait_status status =
-        values->chat ? chat_prompt(model, text, n_bytes, out)
+    plait_status status = plait_cli_check_text("the prompt", text, n_bytes);
+    if (status == PLAIT_OK)
+        status = values->chat
+                     ? chat_prompt(model, text, n_bytes, out)
                      : plait_cli_text_ids(tokenizer, text, n_bytes,
                                           PLAIT_TOKENIZE_ADD_SPECIAL | PLAIT_TOKENIZE_UNTRUSTED, out);
     free(read);

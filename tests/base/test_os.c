@@ -191,13 +191,20 @@ static void test_writer_failures(void **state) {
     assert_int_equal(plait_file_writer_open(&w, in_folder("no/such/folder")), PLAIT_IO);
     assert_non_null(strstr(plait_error_message(), "no/such/folder"));
     assert_int_equal(w.fd, 1234);
-    /* The rename fails: a folder that is not empty is in the way. */
+    /* A folder is no file to write, before and after the bytes. */
+    int before = n_entries(folder);
+    assert_int_equal(plait_file_writer_open(&w, folder), PLAIT_IO);
+    assert_int_equal(plait_file_writer_open(&w, in_folder("way")), PLAIT_OK);
     assert_int_equal(mkdir(in_folder("way"), 0777), 0);
     write_plainly(in_folder("way/in"), "x", 1);
-    int before = n_entries(folder);
-    assert_int_equal(plait_file_writer_open(&w, in_folder("way")), PLAIT_OK);
-    assert_int_equal(plait_file_writer_commit(&w), PLAIT_IO);
-    assert_int_equal(n_entries(folder), before);
+    assert_int_equal(plait_file_writer_commit(&w), PLAIT_IO); /* the rename fails */
+    assert_int_equal(n_entries(folder), before + 1);
+    /* A device stays a device. */
+    struct stat st;
+    assert_int_equal(plait_file_writer_open(&w, "/dev/null"), PLAIT_OK);
+    assert_int_equal(plait_file_writer_write(&w, "x", 1), PLAIT_OK);
+    assert_int_equal(plait_file_writer_commit(&w), PLAIT_OK);
+    assert_true(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
     remove(in_folder("way/in"));
 }
 
