@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SYNTHETIC_TOKENS = 10240 };
+
 /* What goes into the file. Lists that are NULL are left out; counts may be wrong on purpose. */
 typedef struct synthetic {
     const char *model, *pre;
-    plait_gguf_string tokens[4096];
-    int32_t types[4096];
-    float scores[4096];
+    plait_gguf_string tokens[SYNTHETIC_TOKENS];
+    int32_t types[SYNTHETIC_TOKENS];
+    float scores[SYNTHETIC_TOKENS];
     plait_gguf_string merges[4096];
     size_t n_tokens, n_types, n_scores, n_merges;
     bool no_tokens;

@@ -108,6 +108,35 @@ static void nested_special_tokens(void **state) {
     plait_tokenizer_destroy(t);
 }
 
+/* Ten thousand special tokens that differ in their last characters only, in a text of their look-alikes. */
+static void ten_thousand_special_tokens(void **state) {
+    (void)state;
+    enum { COUNT = 10000, SIZE = 24 };
+    static char names[COUNT][SIZE], text[N];
+    vocabulary = (synthetic){.model = "gpt2", .pre = "gpt-2"};
+    static const char bytes[] = "<|special_0123456789>ab";
+    for (size_t i = 0; bytes[i]; i++) synthetic_add(&vocabulary, bytes + i, 1, PLAIT_TOKEN_NORMAL, 0);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], SIZE, "<|special_%04d|>", i);
+        synthetic_add(&vocabulary, names[i], strlen(names[i]), PLAIT_TOKEN_CONTROL, 0);
+    }
+    plait_tokenizer *t = NULL;
+    plait_tokenizer_scratch *s = NULL;
+    assert_int_equal(synthetic_create(&t, &vocabulary, NULL), PLAIT_OK);
+    assert_int_equal(plait_tokenizer_scratch_create(&s, t), PLAIT_OK);
+    double worst = 0;
+    /* All of them in turn; then none of them, each missed by its last character. */
+    for (int wrong = 0; wrong < 2; wrong++) {
+        for (size_t i = 0, n = 0; n < N; i++)
+            for (const char *c = names[i % COUNT]; *c && n < N; c++)
+                text[n++] = wrong && *c == '>' ? '<' : *c;
+        count("ten thousand", t, s, text, N, &worst);
+    }
+    printf("10000 special tokens: at most %.1f steps a byte\n", worst);
+    plait_tokenizer_scratch_destroy(s);
+    plait_tokenizer_destroy(t);
+}
+
 /* Merges that double, and tokens of every length: the heap's worst. */
 static void nested_tokens(void **state) {
     (void)state;
@@ -193,6 +222,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_runs),
         cmocka_unit_test(nested_special_tokens),
+        cmocka_unit_test(ten_thousand_special_tokens),
         cmocka_unit_test(nested_tokens),
         cmocka_unit_test(rules_do_not_backtrack),
     };
