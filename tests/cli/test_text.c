@@ -62,6 +62,8 @@ static void templates_print_exact_bytes(void **state) {
         char path[PLAIT_TEST_PATH_BYTES + 300];
         size_t length = strlen(entry->d_name);
         if (length < 5 || strcmp(entry->d_name + length - 5, ".json") != 0) continue;
+        if (strcmp(entry->d_name, "snippets.json") == 0)
+            continue; /* of another form: text/template_snippets */
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         check_template(path, &n);
     }
