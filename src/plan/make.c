@@ -47,8 +47,37 @@ static void add_facts(plait_plan *plan) {
     }
 }
 
+static plait_status assign_memory(plait_plan *plan) {
+    PLAIT_TRY(plait_plan_assign_memory(plan));
+    plait_plan_set_addresses(plan);
+    return PLAIT_OK;
+}
+
+static plait_status verify(plait_plan *plan) {
+    return plait_plan_verify(plan);
+}
+
+static plait_status reserve_arenas(plait_plan *plan) {
+    for (int d = 0; d < plan->context->n_devices; d++) {
+        const plait_plan_device *row = &plan->devices[d];
+        uint64_t least = row->n_positions > 0 && row->arena_bytes == 0; /* a used slot has a buffer */
+        PLAIT_TRY(plait_context_reserve_arena(plan->context, d, row->arena_bytes + least));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status (*const passes[PLAIT_PASS_COUNT])(plait_plan *) = {
+    [PLAIT_PASS_PLACE] = plait_plan_place,
+    [PLAIT_PASS_SEGMENT] = plait_plan_segment_nodes,
+    [PLAIT_PASS_PREPARE] = plait_plan_prepare,
+    [PLAIT_PASS_MEMORY] = assign_memory,
+    [PLAIT_PASS_VERIFY] = verify,
+    [PLAIT_PASS_COMPILE] = plait_plan_compile,
+    [PLAIT_PASS_ARENA] = reserve_arenas,
+};
+
 static plait_status make(plait_plan *plan, const plait_plan_options *options) {
-    uint64_t begin = plait_time_ns(), before_verify, after_verify;
+    uint64_t begin = plait_time_ns();
     if (options && options->residence && options->residence->context != plan->context)
         return plait_error(PLAIT_INVALID_ARGUMENT, "its residence is of another context");
     PLAIT_TRY(init_tables(plan));
@@ -56,21 +85,14 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
         plan->residence = plait_residence_retain(options->residence);
     else
         PLAIT_TRY(own_residence(plan));
-    PLAIT_TRY(plait_plan_place(plan));
-    PLAIT_TRY(plait_plan_segment_nodes(plan));
-    PLAIT_TRY(plait_plan_assign_memory(plan));
-    plait_plan_set_addresses(plan);
-    before_verify = plait_time_ns();
-    if (!options || !options->skip_verify) PLAIT_TRY(plait_plan_verify(plan));
-    after_verify = plait_time_ns();
-    PLAIT_TRY(plait_plan_compile(plan));
-    for (int d = 0; d < plan->context->n_devices; d++) {
-        const plait_plan_device *row = &plan->devices[d];
-        uint64_t least = row->n_positions > 0 && row->arena_bytes == 0; /* a used slot has a buffer */
-        PLAIT_TRY(plait_context_reserve_arena(plan->context, d, row->arena_bytes + least));
+    for (int p = 0; p < PLAIT_PASS_COUNT; p++) {
+        if (p == PLAIT_PASS_VERIFY && options && options->skip_verify) continue;
+        uint64_t before = plait_time_ns();
+        PLAIT_TRY(passes[p](plan));
+        plan->pass_ns[p] = plait_time_ns() - before;
     }
     add_facts(plan);
-    plan->facts.verify_ns = after_verify - before_verify;
+    plan->facts.verify_ns = plan->pass_ns[PLAIT_PASS_VERIFY];
     plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;
     return PLAIT_OK;
 }

@@ -181,6 +181,18 @@ typedef struct plait_plan_device {
     int32_t bound_position; /* where the bound is reached */
 } plait_plan_device;
 
+/* The passes in the order in which make.c runs them, for the time that each took. */
+typedef enum plait_plan_pass {
+    PLAIT_PASS_PLACE,
+    PLAIT_PASS_SEGMENT,
+    PLAIT_PASS_PREPARE, /* the devices' work, as is COMPILE */
+    PLAIT_PASS_MEMORY,
+    PLAIT_PASS_VERIFY,
+    PLAIT_PASS_COMPILE,
+    PLAIT_PASS_ARENA, /* making room in the context */
+    PLAIT_PASS_COUNT
+} plait_plan_pass;
+
 struct plait_plan {
     atomic_int references;
     plait_context *context;
@@ -204,11 +216,14 @@ struct plait_plan {
     size_t value_capacity, segment_capacity, transfer_capacity, input_capacity, step_capacity;
     uint64_t input_staging_bytes, output_staging_bytes, transfer_staging_bytes;
     plait_plan_facts facts;
+    uint64_t pass_ns[PLAIT_PASS_COUNT];
 };
 
 /* The passes. */
 plait_status plait_plan_place(plait_plan *plan);
 plait_status plait_plan_segment_nodes(plait_plan *plan);
+/* Every device's answer to its segments, checked: groups, values left out, scratch, pairs that may share bytes. */
+plait_status plait_plan_prepare(plait_plan *plan);
 plait_status plait_plan_assign_memory(plait_plan *plan);
 /* Writes slots and offsets into the operands of all segments. */
 void plait_plan_set_addresses(plait_plan *plan);

@@ -368,7 +368,8 @@ static plait_status check_prepared(const plait_plan *plan, const plait_plan_segm
     return status;
 }
 
-static plait_status prepare_segments(plait_plan *plan) {
+plait_status plait_plan_prepare(plait_plan *plan) {
+    PLAIT_TRY(mark_needed(plan));
     for (size_t s = 0; s < plan->n_segments; s++) {
         plait_plan_segment *segment = &plan->segments[s];
         plait_device *device = plan->context->devices[segment->device].device;
@@ -400,7 +401,5 @@ plait_status plait_plan_segment_nodes(plait_plan *plan) {
     PLAIT_TRY(send_home(plan));
     PLAIT_TRY(build_outputs(plan));
     add_unread_inputs(plan);
-    PLAIT_TRY(stage(plan));
-    PLAIT_TRY(mark_needed(plan));
-    return prepare_segments(plan);
+    return stage(plan);
 }
