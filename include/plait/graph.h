@@ -78,6 +78,11 @@ void plait_graph_scope(plait_graph *graph, const char *prefix);
 /* Names the node that makes the tensor (for plans and messages); otherwise nodes are called after their op. */
 plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tensor);
 
+/* Nodes, weights and states that follow belong to this block (a layer of a model): 0 to 1048575; -1, as a graph begins:
+ * to none. Residence puts whole blocks on devices; the same number in several graphs of a model means the same block.
+ * What a block holds need not be appended in one go. */
+void plait_graph_block(plait_graph *graph, int block);
+
 /* Model knowledge as data on a tensor (law 10), used by sharding and residence, never required. */
 typedef struct plait_part {
     const char *name; /* "q", "k", "gate": copied */
@@ -191,6 +196,7 @@ typedef struct plait_tensor_info {
     int64_t bounds[PLAIT_MAX_RANK]; /* sizes with dims at their bounds */
     plait_storage_kind storage;
     bool is_view;
+    int block; /* of the storage; -1: none */
 } plait_tensor_info;
 plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor, plait_tensor_info *out);
 /* Finds an input, weight, state or output by name. */

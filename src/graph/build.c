@@ -21,6 +21,7 @@ plait_graph *plait_graph_create(const plait_graph_options *options) {
     if (graph->builder) {
         plait_map_init(&graph->builder->names);
         graph->builder->scope = "";
+        graph->builder->block = -1;
     }
     graph->name = plait_arena_string(&graph->arena, options && options->name ? options->name : "graph");
     graph->n_tensors = 1; /* id 0 is no tensor */
@@ -248,8 +249,10 @@ static plait_status add_root(plait_graph *graph, const char *kind_name, plait_st
         return plait_error(PLAIT_INVALID_ARGUMENT, "[%lld, %lld, %lld, %lld] has more than 2^48 elements",
                            (long long)row.shape.dims[0], (long long)row.shape.dims[1],
                            (long long)row.shape.dims[2], (long long)row.shape.dims[3]);
-    plait_graph_storage storage = {
-        .kind = kind, .writer = PLAIT_NO_NODE, .size_bytes = (uint64_t)plait_operand_span_bytes(&row.shape)};
+    plait_graph_storage storage = {.kind = kind,
+                                   .writer = PLAIT_NO_NODE,
+                                   .block = graph->builder->block,
+                                   .size_bytes = (uint64_t)plait_operand_span_bytes(&row.shape)};
     PLAIT_TRY(plait_graph_name(graph, name, false, &storage.name));
     storage.root = (uint32_t)graph->n_tensors;
     PLAIT_TRY(plait_grow(&graph->tensors, &graph->tensor_capacity, graph->n_tensors + 1, sizeof row,
@@ -307,6 +310,15 @@ void plait_graph_scope(plait_graph *graph, const char *prefix) {
     if (prefix && prefix[0]) status = plait_graph_name(graph, prefix, false, &copy);
     if (status != PLAIT_OK) plait_graph_fail(graph, plait_error_context(status, "scope"));
     graph->builder->scope = copy;
+}
+
+void plait_graph_block(plait_graph *graph, int block) {
+    if (plait_graph_closed(graph)) return;
+    if (block < -1 || block >= PLAIT_GRAPH_MAX_BLOCKS)
+        plait_graph_fail(graph, plait_error(PLAIT_INVALID_ARGUMENT, "block %d, expected -1 to %d", block,
+                                            PLAIT_GRAPH_MAX_BLOCKS - 1));
+    else
+        graph->builder->block = block;
 }
 
 plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tensor) {

@@ -11,12 +11,14 @@ enum {
     PLAIT_GRAPH_MAX_ENTRIES = 1 << 24,
     PLAIT_GRAPH_MAX_DIMS = 64,
     PLAIT_GRAPH_MAX_EXTENTS = 4096,
-    PLAIT_GRAPH_MAX_PARTS = 4096
+    PLAIT_GRAPH_MAX_PARTS = 4096,
+    PLAIT_GRAPH_MAX_BLOCKS = 1 << 20
 };
 
 typedef struct plait_graph_builder {
     plait_map names; /* "kind/name" -> tensor, of inputs, weights, states and outputs */
     const char *scope;
+    int32_t block;
     plait_error_record first; /* status OK while nothing failed */
 } plait_graph_builder;
 

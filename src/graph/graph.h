@@ -27,6 +27,7 @@ typedef struct plait_graph_storage {
     uint64_t size_bytes; /* at the bounds */
     uint32_t root;       /* tensor that covers it whole */
     uint32_t writer;     /* node that wrote it last; PLAIT_NO_NODE for inputs, weights and unwritten states */
+    int32_t block;       /* that it was declared in; -1: none */
     int part_axis, n_parts; /* packed parts as data; n_parts 0: none */
     plait_part *parts;
 } plait_graph_storage;
@@ -47,6 +48,7 @@ typedef struct plait_graph_node {
     const char *name;
     int n_inputs, n_outputs;
     uint32_t present;
+    int32_t block;                     /* -1: none */
     uint32_t inputs[PLAIT_MAX_INPUTS]; /* tensor ids, 0: absent */
     uint32_t outputs[PLAIT_MAX_OUTPUTS];
     plait_attr attrs[PLAIT_MAX_ATTRS];

@@ -155,8 +155,11 @@ static plait_status reserve_rows(plait_graph *graph, int n_outputs) {
 
 static plait_status append_node(plait_graph *graph, const plait_op_use *use, const plait_tensor *inputs,
                                 const plait_extent *extents) {
-    plait_graph_node node = {
-        .op = use->op, .n_inputs = use->n_inputs, .n_outputs = use->n_outputs, .present = use->present};
+    plait_graph_node node = {.op = use->op,
+                             .n_inputs = use->n_inputs,
+                             .n_outputs = use->n_outputs,
+                             .present = use->present,
+                             .block = graph->builder->block};
     plait_graph_tensor rows[PLAIT_MAX_OUTPUTS] = {0};
     PLAIT_TRY(reserve_rows(graph, use->n_outputs));
     PLAIT_TRY(plait_graph_name(graph, use->op->name, true, &node.name));
@@ -174,6 +177,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
         if (o > 0 || use->op->writes_input < 0) {
             plait_graph_storage storage = {.kind = PLAIT_STORAGE_TEMPORARY,
                                            .name = node.name,
+                                           .block = node.block,
                                            .root = (uint32_t)graph->n_tensors,
                                            .size_bytes = (uint64_t)plait_operand_span_bytes(&rows[o].shape)};
             rows[o].storage = (uint32_t)graph->n_storages;

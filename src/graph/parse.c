@@ -223,6 +223,13 @@ static plait_status parse_output(parser *p) {
     return plait_graph_first_error(p->graph);
 }
 
+static plait_status parse_block(parser *p) {
+    int64_t block;
+    PLAIT_TRY(take_int(p, "a block", &block));
+    plait_graph_block(p->graph, block < -1 || block > INT32_MAX ? -2 : (int)block);
+    return plait_graph_first_error(p->graph);
+}
+
 static plait_status parse_parts(parser *p, plait_tensor tensor) {
     int64_t axis;
     plait_part *parts = NULL;
@@ -422,8 +429,10 @@ static plait_status parse_line(parser *p) {
         status = parse_dim(p);
     else if (accept(p, "output "))
         status = parse_output(p);
+    else if (accept(p, "block "))
+        status = parse_block(p);
     else
-        return expected(p, "dim, output or a tensor's number");
+        return expected(p, "dim, block, output or a tensor's number");
     PLAIT_TRY(status);
     skip_spaces(p);
     return p->at == p->end ? PLAIT_OK : expected(p, "the end of the line");

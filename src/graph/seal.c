@@ -78,7 +78,8 @@ plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor
                               .dtype = row->shape.dtype,
                               .shape.rank = row->rank,
                               .storage = storage->kind,
-                              .is_view = row->base != 0};
+                              .is_view = row->base != 0,
+                              .block = storage->block};
     for (int i = 0; i < PLAIT_MAX_RANK; i++) {
         info.bounds[i] = row->shape.dims[i];
         bool bounded = row->outer.dim >= 0 && row->outer.axis == i;

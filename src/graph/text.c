@@ -7,11 +7,13 @@
  *     %3 = state "cache" F16 [64, 16, 3, 40]
  *     %4 = get_rows "embed" %2 %1 -> F32 [576, tokens]
  *     %5 = view %4 [64, 9, tokens] strides [4, 256, 2304, 2304] offset 0
+ *     block 0
  *     %6 = rms_norm "blk.0.norm" %5 _ eps=1e-05 -> F32 [64, 9, tokens]
  *     output "y" %6
  *
  * One line a row of the tensor table, in its order, so that numbers are ids. `_` is an absent input; attributes that
- * have their op's initial value are left out; a derived dim is written (2*tokens+1)/3; parts are size/granule. Names
+ * have their op's initial value are left out; a line "block" says to which block the nodes, weights and states below it
+ * belong (-1, as a text begins: to none); a derived dim is written (2*tokens+1)/3; parts are size/granule. Names
  * stand in quotes with \" \\ and \xHH. Strides (of all four dims) and offsets are bytes.
  *
  * Invariant: a graph that was built prints to a text from which an equal graph is built. */
@@ -142,10 +144,21 @@ static void print_node(const plait_graph *graph, const plait_graph_node *node, p
     }
 }
 
-/* Prints the row of tensor t, and those of the other outputs of its node; returns the next one. */
-static size_t print_row(const plait_graph *graph, size_t t, plait_strbuf *s) {
+/* The block that the row of a tensor belongs to; a view has none of its own, so whatever block is current. */
+static int32_t block_of_row(const plait_graph *graph, const plait_graph_tensor *tensor, int32_t current) {
+    if (tensor->base) return current;
+    if (tensor->node != PLAIT_NO_NODE) return graph->nodes[tensor->node].block;
+    return graph->storages[tensor->storage].block;
+}
+
+/* Prints the row of tensor t, and those of the other outputs of its node; returns the next one. `*block` is the block of
+ * the rows so far. */
+static size_t print_row(const plait_graph *graph, size_t t, int32_t *block, plait_strbuf *s) {
     const plait_graph_tensor *tensor = &graph->tensors[t];
     size_t next = t + 1;
+    int32_t now = block_of_row(graph, tensor, *block);
+    if (now != *block) plait_strbuf_printf(s, "block %d\n", (int)now);
+    *block = now;
     if (!tensor->base && tensor->node != PLAIT_NO_NODE)
         next = t + (size_t)graph->nodes[tensor->node].n_outputs;
     for (size_t k = t; k < next; k++) plait_strbuf_printf(s, "%s%%%zu", k > t ? ", " : "", k);
@@ -171,7 +184,8 @@ plait_status plait_graph_print(const plait_graph *graph, char **out_text) {
         print_dim_name(&s, graph->dims[d].name);
         plait_strbuf_printf(&s, " %lld\n", (long long)graph->dims[d].bound);
     }
-    for (size_t t = 1; t < graph->n_tensors;) t = print_row(graph, t, &s);
+    int32_t block = -1;
+    for (size_t t = 1; t < graph->n_tensors;) t = print_row(graph, t, &block, &s);
     for (size_t o = 0; o < graph->n_outputs; o++) {
         plait_strbuf_append(&s, "output ");
         plait_graph_print_quoted(&s, graph->outputs[o].name);
@@ -187,7 +201,7 @@ plait_status plait_graph_print(const plait_graph *graph, char **out_text) {
 
 static bool equal_storages(const plait_graph_storage *a, const plait_graph_storage *b) {
     if (a->kind != b->kind || strcmp(a->name, b->name) != 0 || a->size_bytes != b->size_bytes ||
-        a->root != b->root || a->writer != b->writer || a->n_parts != b->n_parts ||
+        a->root != b->root || a->writer != b->writer || a->block != b->block || a->n_parts != b->n_parts ||
         a->part_axis != b->part_axis)
         return false;
     for (int i = 0; i < a->n_parts; i++)
@@ -208,7 +222,7 @@ static bool equal_tensors(const plait_graph_tensor *a, const plait_graph_tensor 
 
 static bool equal_nodes(const plait_graph_node *a, const plait_graph_node *b) {
     return a->op == b->op && strcmp(a->name, b->name) == 0 && a->n_inputs == b->n_inputs &&
-           a->n_outputs == b->n_outputs && a->present == b->present &&
+           a->n_outputs == b->n_outputs && a->present == b->present && a->block == b->block &&
            memcmp(a->inputs, b->inputs, sizeof a->inputs) == 0 &&
            memcmp(a->outputs, b->outputs, sizeof a->outputs) == 0 &&
            memcmp(a->attrs, b->attrs, (size_t)a->op->n_attrs * sizeof a->attrs[0]) == 0;

@@ -79,6 +79,7 @@ plait_tensor plait_decoder_layers(plait_builder *b) {
         char scope[32];
         snprintf(scope, sizeof scope, "blk.%lld.", (long long)il);
         plait_graph_scope(b->graph, scope);
+        plait_graph_block(b->graph, (int)il);
         plait_tensor part = attention(b, il, norm(b, il, "attn_norm.weight", x), freqs);
         if (il == hp->n_layers - 1) { /* from here on only the wanted rows matter */
             part = plait_get_rows(b->graph, part, b->output_rows);
@@ -89,5 +90,6 @@ plait_tensor plait_decoder_layers(plait_builder *b) {
                      feed_forward(b, il, norm(b, il, "ffn_norm.weight", x)));
     }
     plait_graph_scope(b->graph, NULL);
+    plait_graph_block(b->graph, -1);
     return norm(b, -1, "output_norm.weight", x);
 }

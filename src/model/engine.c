@@ -138,7 +138,8 @@ static plait_status build_copies(plait_model *model, plait_engine *engine) {
         plait_dim n = plait_graph_dim(g, name, model->options.sequences);
         lists[i] = plait_input(g, name, PLAIT_I32, PLAIT_SHAPE(2, n));
     }
-    for (int64_t il = 0; il < hp->n_layers; il++)
+    for (int64_t il = 0; il < hp->n_layers; il++) {
+        plait_graph_block(g, (int)il);
         for (int which = 0; which < 2; which++) {
             int group = hp->is_local[il] ? engine->n_groups - 1 : 0;
             char name[PLAIT_MAX_NAME];
@@ -150,6 +151,7 @@ static plait_status build_copies(plait_model *model, plait_engine *engine) {
                 lists[group]};
             plait_apply(g, PLAIT_OP_page_copy, inputs, 2, NULL, 0, NULL, 1);
         }
+    }
     return plait_graph_seal(g);
 }
 

@@ -62,7 +62,9 @@ static plait_graph *small_graph(void) {
     plait_tensor rows = plait_named(g, "embed", plait_get_rows(g, w, ids));
     plait_tensor heads = plait_reshape(g, rows, PLAIT_SHAPE(8, 4, half));
     plait_tensor part = plait_slice(g, heads, 1, 2, 2);
+    plait_graph_block(g, 7);
     plait_tensor y = plait_rms_norm(g, part, PLAIT_NO_TENSOR, 1e-5), values, best;
+    plait_graph_block(g, -1);
     plait_top_k(g, rows, 3, &values, &best);
     plait_output(g, "values", values);
     plait_output(g, "best\\", best);
@@ -79,7 +81,9 @@ static const char small_text[] =
     "%3 = get_rows \"blk.0.embed\" %2 %1 -> F32 [32, (1*tokens+1)/2]\n"
     "%4 = view %3 [8, 4, (1*tokens+1)/2] strides [4, 32, 128, 4096] offset 0\n"
     "%5 = view %4 [8, 2, (1*tokens+1)/2] strides [4, 32, 128, 4096] offset 64\n"
+    "block 7\n"
     "%6 = rms_norm \"blk.0.rms_norm\" %5 _ eps=1e-05 -> F32 [8, 2, (1*tokens+1)/2]\n"
+    "block -1\n"
     "%7, %8 = top_k \"blk.0.top_k\" %3 k=3 -> F32 [3, (1*tokens+1)/2], I32 [3, (1*tokens+1)/2]\n"
     "output \"values\" %7\n"
     "output \"best\\\\\" %8\n"
@@ -116,11 +120,11 @@ static void test_loose_text(void **state) {
 static void test_equal_sees_differences(void **state) {
     (void)state;
     static const char *const changes[][2] = {
-        {"tokens 64", "tokens 63"},         {"\"ids\" I32", "\"idz\" I32"},
-        {"\"q\" 32/8", "\"q\" 32/16"},      {"\"q\" 32/8", "\"p\" 32/8"},
-        {"eps=1e-05", "eps=1e-06"},         {"offset 64", "offset 32"},
-        {"blk.0.embed", "blk.1.embed"},     {"output \"values\"", "output \"v\""},
-        {"Q8_0 [32, 48]", "Q8_0 [32, 48]"},
+        {"tokens 64", "tokens 63"},     {"\"ids\" I32", "\"idz\" I32"},
+        {"\"q\" 32/8", "\"q\" 32/16"},  {"\"q\" 32/8", "\"p\" 32/8"},
+        {"eps=1e-05", "eps=1e-06"},     {"offset 64", "offset 32"},
+        {"blk.0.embed", "blk.1.embed"}, {"output \"values\"", "output \"v\""},
+        {"block 7", "block 8"},         {"Q8_0 [32, 48]", "Q8_0 [32, 48]"},
     };
     plait_graph *g = small_graph();
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -156,7 +160,7 @@ static const struct broken {
      "graph text: line 1: the graph's name: a broken escape or control character"},
     {"plait-graph 1 \"g\"\n", "graph text: graph g: it has no node and no output"},
     {HEAD "plait-graph 1 \"g\"\n",
-     "line 4: expected dim, output or a tensor's number, found plait-graph 1 \"g\""},
+     "line 4: expected dim, block, output or a tensor's number, found plait-graph 1 \"g\""},
     {HEAD "dim n 8\n", "line 4: dim \"n\" is declared twice"},
     {HEAD "dim m -1\n", "line 4: graph g: dim m: bound -1, expected 0 to 2147483647"},
     {HEAD "dim m 99999999999999999999\n", "line 4: expected a bound, found 99999999999999999999"},
@@ -196,6 +200,9 @@ static const struct broken {
     {HEAD "%2 = weight \"y\" F32 [4, 6] parts 4294967297 \"q\" 6/1\n", "parts of \"y\": axis -1, 1 parts"},
     {HEAD "%2 = weight \"y\" F32 [281474976710656, 2]\n", "has more than 2^48 elements"},
     {HEAD "output \"y\" %1\noutput \"y\" %1\n", "line 5: graph g: output \"y\": output \"y\" exists already"},
+    {HEAD "block -2\n", "line 4: graph g: block -2, expected -1 to 1048575"},
+    {HEAD "block 4294967295\n", "line 4: graph g: block -2, expected -1 to 1048575"},
+    {HEAD "block x\n", "line 4: expected a block, found x"},
     {HEAD "output \"y\" %2\n", "line 4: %2 is not made by a line above"},
     {HEAD "%2 = silu \"s\" %1 -> F32 [4, n]\n",
      "graph text: graph g: node 0 \"s\" (silu): nothing uses its result"},

@@ -82,8 +82,10 @@ static inline plait_graph *decoder_make(int n_layers, int64_t width, int64_t bou
         char scope[32];
         snprintf(scope, sizeof scope, "blk.%d.", l);
         plait_graph_scope(g, scope);
+        plait_graph_block(g, l);
         x = decoder_feed_forward(&d, l, decoder_attention(&d, l, x));
     }
+    plait_graph_block(g, -1);
     plait_output(g, "x", x);
     if (plait_graph_seal(g) == PLAIT_OK) return g;
     plait_graph_destroy(g);
