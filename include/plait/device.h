@@ -3,15 +3,35 @@
  * A device holds memory and runs nodes through queues. It has no knowledge of graphs, plans or models: what it
  * compiles is a segment, a run of nodes whose operands are described by dtype, dims, strides and an address =
  * binding slot + offset; what it launches is the program it made of it, with buffers for the slots and values
- * for the named dims. src/device/null is the smallest complete kind, to be copied; CONTRIBUTING.md has the steps.
+ * for the named dims. docs/writing-a-device.md goes from an empty folder to a kind that passes the conformance suite
+ * (plait/conformance.h); src/device/null is the smallest complete kind. Kinds whose commands a host thread carries out
+ * take their queues and events from plait/host_queue.h.
  *
- * Threading: a vtable function may be called from any thread, but calls on one queue, and on one program being
- * compiled, come from one thread at a time. `supports`, `encodings` and `describe` may run concurrently.
- * Ownership: create calls give the object to the caller, who destroys it before its device. Everything passed in
- * is borrowed for the call, except command lists, which are borrowed until they have been executed.
- * Errors: a failing call leaves its message in the caller's error record. A failure while commands run makes
- * the queue fail: every later wait on an event that this queue would have signalled returns the failure, with
- * its own message, until the queue is destroyed.
+ * The contract, where a function below does not say otherwise:
+ *
+ * Threads    Any function may be called from any thread. Calls on one queue, and on one program being compiled, come
+ *            from one thread at a time; all others may come at the same time, on the same object too (events above
+ *            all). A program that is compiled is immutable: it may be launched by several queues at once.
+ * Order      The commands of a queue take effect in the order in which they were submitted; what that order and the
+ *            events do not settle, happens in any order. A device may overlap commands as long as nobody can tell.
+ *            Commands of different queues, of one device too, are ordered by events only.
+ * In flight  submit returns before its commands are done. Until they are, the list, what its pointers show, the host
+ *            memory of transfers, buffers, events and programs that it names belong to the device: the caller neither
+ *            changes nor destroys them. Fields behind pointers are read when the command runs, not when it is submitted.
+ * Bytes      A command touches the bytes of its regions and of the operands of its program, and no others: padding
+ *            between rows of an operand, bytes around a region and elided values' places included. Bytes of a new buffer
+ *            are undefined.
+ * Failure    A call that fails leaves its message in the caller's error record (plait/status.h), sets no output and
+ *            keeps nothing. A failure while commands run makes the queue fail: commands behind it have no effect, every
+ *            event that they would have signalled fails with the same status and message, so that nobody waits for
+ *            ever; synchronise returns it; later submissions to this queue are accepted and fail likewise. Other
+ *            queues, and the device, go on, unless they wait for what failed.
+ * Loss       A device that can not go on is lost: health says DEVICE_LOST with the cause, every queue fails, every
+ *            event of the device that is not reached fails with DEVICE_LOST, and each later call that needs the device
+ *            returns DEVICE_LOST. Destroying always works, on a lost device too, and gives back all host memory.
+ * Ownership  create calls give the object to the caller, who destroys it before its device, buffers after every command
+ *            that names them. Nothing is reference counted. Everything passed in is borrowed for the call, except what
+ *            commands name. Destroying NULL is allowed.
  */
 #ifndef PLAIT_DEVICE_H
 #define PLAIT_DEVICE_H
@@ -23,7 +43,8 @@
 extern "C" {
 #endif
 
-#define PLAIT_DEVICE_VERSION 1
+/* Counts up whenever a struct or a meaning of this header changes. */
+#define PLAIT_DEVICE_VERSION 2
 
 typedef struct plait_device plait_device;
 typedef struct plait_device_vtable plait_device_vtable;
@@ -53,9 +74,31 @@ typedef struct plait_region {
     uint64_t offset, size_bytes;
 } plait_region;
 
+/* Bytes that a copy of two or three dims moves: planes of rows of bytes, whose beginnings lie a pitch apart. Both sides
+ * have the same counts and pitches of their own, which are at least as large as what they step over (rows of one side
+ * do not overlap). A count of 0 moves nothing. */
+typedef struct plait_box {
+    uint64_t row_bytes, n_rows, n_planes;
+    uint64_t source_row_pitch, source_plane_pitch; /* bytes; of a WRITE: the host memory's */
+    uint64_t target_row_pitch, target_plane_pitch; /* of a READ: the host memory's */
+} plait_box;
+
+/* Bytes from the first to the last that a side of a box touches, 0 when it moves nothing. UINT64_MAX when they overflow. */
+static inline uint64_t plait_box_span(const plait_box *box, uint64_t row_pitch, uint64_t plane_pitch) {
+    uint64_t rows, planes, sum;
+    if (!box->row_bytes || !box->n_rows || !box->n_planes) return 0;
+    if (__builtin_mul_overflow(box->n_rows - 1, row_pitch, &rows) ||
+        __builtin_mul_overflow(box->n_planes - 1, plane_pitch, &planes) ||
+        __builtin_add_overflow(rows, planes, &sum) || __builtin_add_overflow(sum, box->row_bytes, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
 /* ---- events ---- */
 
-/* A timeline: its value only grows; reaching v fulfils all waits for values up to v. Embedded by kinds. */
+/* A timeline: its value begins at 0 and only grows; reaching v fulfils all waits for values up to v, those that begin
+ * later too. Signalling a smaller value changes nothing. A value that was reached before a failure counts as reached;
+ * waits for larger ones get the failure. Embedded by kinds. */
 typedef struct plait_event {
     plait_device *device; /* Borrowed. */
 } plait_event;
@@ -158,9 +201,9 @@ typedef struct plait_queue {
 } plait_queue;
 
 typedef enum plait_command_kind {
-    PLAIT_COMMAND_WRITE,  /* host bytes -> region */
-    PLAIT_COMMAND_READ,   /* region -> host bytes */
-    PLAIT_COMMAND_COPY,   /* region -> region, both on devices that this queue reaches */
+    PLAIT_COMMAND_WRITE, /* host bytes -> region */
+    PLAIT_COMMAND_READ,  /* region -> host bytes */
+    PLAIT_COMMAND_COPY, /* region -> region that shares no byte with it, both on devices that `reaches` names */
     PLAIT_COMMAND_FILL,   /* region := a byte */
     PLAIT_COMMAND_LAUNCH, /* run a program */
     PLAIT_COMMAND_SIGNAL, /* event := value, when all before is done */
@@ -168,7 +211,8 @@ typedef enum plait_command_kind {
 } plait_command_kind;
 
 /* One command. A list of them is submitted at once and stays where it is until executed; fields that change
- * from step to step are read through pointers when the command is executed. */
+ * from step to step are read through pointers when the command is executed. A region or box that leaves its buffer, or
+ * moves more than a region holds, is OUT_OF_RANGE and fails the queue. */
 typedef struct plait_command {
     plait_command_kind kind;
     union {
@@ -176,10 +220,14 @@ typedef struct plait_command {
             plait_region region;
             void *host;                 /* Borrowed. Source of a WRITE, target of a READ. */
             const uint64_t *size_bytes; /* bytes to move, at most region.size_bytes; NULL: all of it */
+            const plait_box
+                *box; /* what to move in two or three dims, from the region's start; NULL: one row,
+                                           of size_bytes. Only for devices with PLAIT_CAP_BOXES */
         } transfer;
         struct {
             plait_region source, target;
-            const uint64_t *size_bytes;
+            const uint64_t *size_bytes; /* as above; NULL: all of the source */
+            const plait_box *box;       /* as above */
         } copy;
         struct {
             plait_region region;
@@ -203,9 +251,24 @@ typedef struct plait_command {
 typedef enum plait_queue_flags {
     /* Commands may run on the submitting thread, which then is the device's first worker; submit returns when
      * they are done. Only for plans whose queue waits for no event of another queue. */
-    PLAIT_QUEUE_INLINE = 1
+    PLAIT_QUEUE_INLINE = 1,
+    /* For transfers beside another queue's launches: one of the device's copy engines. Takes every command but LAUNCH.
+     * Devices whose n_copy_queues is 0 treat it as any other queue. */
+    PLAIT_QUEUE_COPY = 2
 } plait_queue_flags;
 
+/* What a device can do beyond the must-haves. */
+typedef enum plait_device_caps {
+    /* Every buffer is mapped (plait_buffer.host): the host, and whoever can read host memory, reaches it directly. */
+    PLAIT_CAP_MAPPED = 1,
+    /* Transfers and copies take boxes of two and three dims as one command; without it callers cut them into rows. */
+    PLAIT_CAP_BOXES = 2,
+    /* Its queues can wait for events of any other device of the process. Without it they wait for events of their own
+     * device only, and the host passes on what others signal (event_signal). */
+    PLAIT_CAP_FOREIGN_WAITS = 4
+} plait_device_caps;
+
+/* Facts that do not change while the device lives, except memory_free_bytes. */
 typedef struct plait_device_info {
     char kind[32];             /* "cpu" */
     char name[PLAIT_MAX_NAME]; /* "cpu", "cpu:0": unique in a context, used in plans and messages */
@@ -216,6 +279,8 @@ typedef struct plait_device_info {
     uint64_t max_buffer_bytes;
     int n_threads;       /* 0 when the notion does not apply */
     bool unified_memory; /* its memory is the host's: budgets are shared with every such device */
+    uint32_t caps;       /* plait_device_caps */
+    int n_copy_queues;   /* copy engines that work beside launches; 0: transfers take the launches' time */
 } plait_device_info;
 
 /* A weight and who reads it, for `encodings`. */
@@ -239,52 +304,100 @@ typedef struct plait_encoding_offer {
 
 /* ---- the vtable ---- */
 
+/* Sizes of the structs that cross the boundary: a kind that was compiled against another header is refused. */
+typedef struct plait_device_sizes {
+    uint32_t command, segment, node, prepared, group, info, buffer, use;
+} plait_device_sizes;
+#define PLAIT_DEVICE_SIZES                                                                                   \
+    {                                                                                                        \
+        sizeof(plait_command), sizeof(plait_segment), sizeof(plait_segment_node), sizeof(plait_prepared),    \
+            sizeof(plait_group), sizeof(plait_device_info), sizeof(plait_buffer), sizeof(plait_op_use)       \
+    }
+
+/* Kinds of objects that can be given a name for debuggers. */
+typedef enum plait_device_object {
+    PLAIT_OBJECT_BUFFER,
+    PLAIT_OBJECT_EVENT,
+    PLAIT_OBJECT_QUEUE,
+    PLAIT_OBJECT_PROGRAM
+} plait_device_object;
+
 /* The must-haves come first. An optional slot that is NULL is filled by plait_device_register with a stub that
- * returns UNSUPPORTED. */
+ * returns UNSUPPORTED, or with the default that the slot's comment names: callers never test a slot for NULL. */
 struct plait_device_vtable {
     uint32_t version; /* PLAIT_DEVICE_VERSION */
     size_t struct_bytes;
+    plait_device_sizes sizes; /* PLAIT_DEVICE_SIZES */
     const char *kind;
     const char *doc; /* one line for `plait devices` */
 
+    /* -- the device -- */
+
     /* Makes a device from the options of a device-list item, "key=value" pairs split at ':'. Unknown keys are
-     * INVALID_ARGUMENT naming the known ones. `logger` may be NULL. */
+     * INVALID_ARGUMENT naming the known ones; hardware that is not there is NOT_FOUND. `logger` may be NULL. */
     plait_status (*create)(const char *const *options, int n_options, const plait_logger *logger,
                            plait_device **out);
-    void (*destroy)(plait_device *device); /* all its objects are destroyed before */
+    /* All its objects are destroyed before. Waits for whatever still runs. */
+    void (*destroy)(plait_device *device);
+    /* Fills *out. Works on a lost device. */
     plait_status (*describe)(plait_device *device, plait_device_info *out);
+    /* OK while the device works, DEVICE_LOST with the cause afterwards. Never blocks. */
+    plait_status (*health)(plait_device *device);
 
+    /* -- memory -- */
+
+    /* A buffer of exactly size_bytes (0 is legal) for one usage; a STAGING buffer is always mapped. OUT_OF_MEMORY when it
+     * can not be had, also when larger than max_buffer_bytes: the device then is as it was before. */
     plait_status (*buffer_create)(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                   plait_buffer **out);
     void (*buffer_destroy)(plait_buffer *buffer);
 
+    /* -- events -- */
+
     plait_status (*event_create)(plait_device *device, plait_event **out);
     void (*event_destroy)(plait_event *event);
-    /* Current value; a failure of the queue that should signal it is returned. */
+    /* Current value; the failure of an event that failed. Never blocks. */
     plait_status (*event_query)(plait_event *event, uint64_t *out_value);
-    /* Host wait until the value is reached; TIMEOUT when timeout_ns is over (UINT64_MAX: none). */
+    /* Host wait until the value is reached, by several threads if need be; TIMEOUT when timeout_ns is over (UINT64_MAX:
+     * none), the failure when the event failed below the value. What the signalling queue wrote before is then visible
+     * to this thread. */
     plait_status (*event_wait)(plait_event *event, uint64_t value, uint64_t timeout_ns);
+    /* The host reaches a value: queues and threads that wait for it go on. */
+    plait_status (*event_signal)(plait_event *event, uint64_t value);
+    /* The host says that no further value will be reached, for this reason: every wait for one fails, queues that wait
+     * fail. The first failure stays. */
+    void (*event_fail)(plait_event *event, const plait_error_record *failure);
 
+    /* -- queues -- */
+
+    /* flags: of plait_queue_flags. A device offers at least 8 queues at a time; LIMIT beyond what it has. */
     plait_status (*queue_create)(plait_device *device, uint32_t flags, plait_queue **out);
-    void (*queue_destroy)(plait_queue *queue); /* waits for its commands */
-    /* Hands over commands, to be executed in order. Never blocks for an event (unless the queue is INLINE). */
+    /* Waits for its commands, which must not wait for what never comes. */
+    void (*queue_destroy)(plait_queue *queue);
+    /* Hands over commands, to be executed in order. Never blocks for an event (unless the queue is INLINE), does not
+     * allocate once as many lists were in flight before. On failure nothing of the list is executed. A WAIT may come
+     * long before its signal is submitted anywhere. */
     plait_status (*submit)(plait_queue *queue, const plait_command *commands, int n);
     /* Waits for all commands submitted; returns the queue's failure, if any. */
     plait_status (*synchronise)(plait_queue *queue);
 
+    /* -- programs -- */
+
     /* Whether the device runs this node; if not, the reason goes to `reason` (reason_bytes long, NUL-terminated).
      * Derived from the kernel table, never a second switch. Dims are bounds; inputs[i] of encodings other than
-     * FILE have it in encodings[i]. */
+     * FILE have it in encodings[i] (NULL: all FILE). The same question always has the same answer, and what it accepts,
+     * prepare, compile and launch accept, in any segment, for all values of named dims. Data pointers of the use are
+     * NULL. */
     bool (*supports)(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
                      char *reason, size_t reason_bytes);
+    /* Decides which nodes of a segment run as one, without addresses: see plait_prepared. */
     plait_status (*prepare)(plait_device *device, const plait_segment *segment, plait_prepared *out);
     void (*prepared_destroy)(plait_device *device, plait_prepared *prepared);
+    /* Makes a program of a segment with addresses (slot, offset) and its prepared groups, whose scratch has been given a
+     * place. Copies what it keeps. */
     plait_status (*compile)(plait_device *device, const plait_segment *segment,
                             const plait_prepared *prepared, plait_program **out);
     void (*program_destroy)(plait_device *device, plait_program *program);
-
-    /* OK while the device works, DEVICE_LOST with the cause afterwards. */
-    plait_status (*health)(plait_device *device);
 
     /* ---- optional ---- */
 
@@ -301,6 +414,32 @@ struct plait_device_vtable {
     /* The way back, to file form at `target` (host memory, dense rows from row_begin on). Lossless. */
     plait_status (*unpack)(plait_device *device, const plait_operand *shape, plait_encoding encoding,
                            int64_t row_begin, int64_t row_end, plait_region source, void *target);
+
+    /* Bytes that a buffer of this size and usage takes from the device's memory, padding included. Default: size_bytes
+     * rounded up to the alignment. */
+    plait_status (*allocation_bytes)(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                     uint64_t *out_bytes);
+    /* Memory of the device now: all of it, and what a buffer could still take. Default: what describe says. */
+    plait_status (*memory_query)(plait_device *device, uint64_t *out_total_bytes, uint64_t *out_free_bytes);
+    /* Whether COPY on this device's queues may name buffers of `other`, as source and as target. A device always
+     * reaches itself. Default: itself only. Set for good when both devices exist. */
+    bool (*reaches)(plait_device *device, plait_device *other);
+    /* Host memory that transfers of this device move fastest (pinned), aligned to 64 bytes. Any host pointer serves
+     * transfers; this one serves them better. */
+    plait_status (*host_alloc)(plait_device *device, uint64_t size_bytes, void **out);
+    void (*host_free)(plait_device *device, void *host);
+    /* Makes an event of this device that shows the timeline of another device's event, so that queues of this device can
+     * wait for it (without PLAIT_CAP_FOREIGN_WAITS). The other event outlives it. It cannot be signalled. */
+    plait_status (*event_import)(plait_device *device, plait_event *foreign, plait_event **out);
+    /* Changes attributes, addresses and dims of some nodes of a program that is not in flight: `segment` as at compile,
+     * nodes numbered in it. Groups and shapes of scratch stay. */
+    plait_status (*program_update)(plait_device *device, plait_program *program, const plait_segment *segment,
+                                   const int *nodes, int n_nodes);
+    /* The device's clock and the host's monotonic clock at one moment, in nanoseconds, for laying traces together. */
+    plait_status (*time_query)(plait_device *device, uint64_t *out_device_ns, uint64_t *out_host_ns);
+    /* A name for debuggers and captures; copied. */
+    plait_status (*name_object)(plait_device *device, plait_device_object kind, void *object,
+                                const char *name);
 };
 
 /* Embedded as first member by every kind. */

@@ -51,6 +51,24 @@ const char *plait_error_message(void);
  * bytes without the NUL. Use it to keep a message, or to hand it to another thread. */
 size_t plait_error_copy(char *out, size_t size_bytes);
 
+/* ---- for device kinds and callbacks, which report failures of their own ---- */
+
+/* Sets this thread's message (cut at the record's size) and returns `code`. It says what, where, expected and actual:
+ * "mine: a buffer of 4096 bytes, 100 are free". */
+plait_status plait_error_set(plait_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A failure stored by one thread and raised by another: of a queue, an event. */
+typedef struct plait_error_record {
+    plait_status status;
+    char message[PLAIT_ERROR_BYTES];
+} plait_error_record;
+
+/* Copies this thread's message with `status` into *out. */
+void plait_error_save(plait_status status, plait_error_record *out);
+/* Makes *record this thread's message and returns its status. */
+plait_status plait_error_raise(const plait_error_record *record);
+
 /* Returns the status from the calling function when `expr` fails. For use where nothing needs cleaning up. */
 #define PLAIT_TRY(expr)                                                                                      \
     do {                                                                                                     \

@@ -14,10 +14,8 @@
 
 #define PLAIT_PRINTF(format_index, args_index) __attribute__((format(printf, format_index, args_index)))
 
-/* Sets the message and returns `code`, so that `return plait_error(PLAIT_IO, "...")` reads well. The text
- * says what, where, expected and actual: "blk.0.attn_q.weight: expected shape [576, 576], found [576, 64]". */
-plait_status plait_error_set(plait_status code, const char *format, ...) PLAIT_PRINTF(2, 3);
-/* A macro, so that compilers see that the result is the code: never OK where the code is a constant that is not. */
+/* plait_error_set as a macro, so that `return plait_error(PLAIT_IO, "...")` reads well. The text
+ * says what, where, expected and actual: "blk.0.attn_q.weight: expected shape [576, 576], found [576, 64]". A macro, so that compilers see that the result is the code: never OK where the code is a constant that is not. */
 #define plait_error(code, ...) (plait_error_set((code), __VA_ARGS__), (code))
 plait_status plait_error_v(plait_status code, const char *format, va_list args);
 
@@ -29,17 +27,6 @@ plait_status plait_error_context(plait_status code, const char *format, ...) PLA
 plait_status plait_error_set_memory(const char *what, uint64_t size_bytes);
 #define plait_error_memory(what, size_bytes)                                                                 \
     (plait_error_set_memory((what), (size_bytes)), PLAIT_OUT_OF_MEMORY)
-
-/* A failure stored by one thread and raised by another (events, queues). */
-typedef struct plait_error_record {
-    plait_status status;
-    char message[PLAIT_ERROR_BYTES];
-} plait_error_record;
-
-/* Copies this thread's message with `status` into *out. */
-void plait_error_save(plait_status status, plait_error_record *out);
-/* Makes *record this thread's message and returns its status. */
-plait_status plait_error_raise(const plait_error_record *record);
 
 /* Runs `expr`; on failure stores the status in `var` and jumps to `label`. For local temporaries that must
  * be released; the label names what it undoes. */

@@ -2,8 +2,9 @@
  * once failed an event stays failed, with the message of the first failure. */
 #include "base/alloc.h"
 #include "base/os.h"
+#include "base/status.h"
 #include "base/thread.h"
-#include "device/host_queue.h"
+#include "plait/host_queue.h"
 
 #include <stdlib.h>
 
@@ -50,13 +51,14 @@ static void announce(host_event *event) {
     if (atomic_load(&event->sleepers)) plait_futex_wake(&event->changes, INT32_MAX);
 }
 
-void plait_host_event_signal(plait_event *base, uint64_t value) {
+plait_status plait_host_event_signal(plait_event *base, uint64_t value) {
     host_event *event = (host_event *)base;
     pthread_mutex_lock(&event->lock);
     if (value > atomic_load_explicit(&event->value, memory_order_relaxed))
         atomic_store_explicit(&event->value, value, memory_order_release);
     announce(event);
     pthread_mutex_unlock(&event->lock);
+    return PLAIT_OK;
 }
 
 void plait_host_event_fail(plait_event *base, const plait_error_record *failure) {

@@ -3,9 +3,10 @@
  *
  * Invariant: after its first failure a queue executes nothing more; the events that its commands would have signalled
  * fail with the queue's message instead, so nobody waits for ever. */
-#include "device/host_queue.h"
+#include "plait/host_queue.h"
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ typedef struct command_list {
 
 typedef struct host_queue {
     plait_queue base;
-    plait_host_launch_fn *launch;
+    const plait_host_hooks *hooks;
     bool runs_inline, lock_ready, stop;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something was submitted, or done */
@@ -28,12 +29,14 @@ typedef struct host_queue {
     command_list *ring; /* Owned. `capacity` places, list number i at i % capacity. */
     size_t capacity;
     _Atomic uint64_t submitted, done; /* lists; written under the lock, read by spinners without */
-    plait_error_record failure;       /* under the lock; status OK while there is none */
+    _Atomic bool failed;              /* set after `failure` is written, for good */
+    plait_error_record failure;       /* under the lock until `failed` */
 } host_queue;
 
 /* ---- executing ---- */
 
-plait_status plait_host_region_bytes(const plait_region *region, uint64_t size_bytes, const char *what,
+plait_status plait_host_region_bytes(plait_device *device, const plait_host_hooks *hooks,
+                                     const plait_region *region, uint64_t size_bytes, const char *what,
                                      unsigned char **out) {
     uint64_t end;
     if (!region->buffer) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: the region has no buffer", what);
@@ -44,56 +47,87 @@ plait_status plait_host_region_bytes(const plait_region *region, uint64_t size_b
         return plait_error(PLAIT_OUT_OF_RANGE, "%s: bytes [%llu, +%llu) of a buffer of %llu", what,
                            (unsigned long long)region->offset, (unsigned long long)size_bytes,
                            (unsigned long long)region->buffer->size_bytes);
-    if (!region->buffer->host && size_bytes)
-        return plait_error(PLAIT_UNSUPPORTED, "%s: the memory of %s is not mapped for the host", what,
+    unsigned char *base = hooks && hooks->address ? hooks->address(device, region->buffer)
+                                                  : (unsigned char *)region->buffer->host;
+    if (!base && size_bytes)
+        return plait_error(PLAIT_UNSUPPORTED, "%s: %s does not reach the memory of %s", what, device->name,
                            region->buffer->device ? region->buffer->device->name : "another device");
-    *out = size_bytes ? (unsigned char *)region->buffer->host + region->offset : NULL;
+    *out = size_bytes ? base + region->offset : NULL;
     return PLAIT_OK;
 }
 
-static plait_status transfer(const plait_command *command) {
+/* Rows that lie without gaps on both sides move as one. Nothing moves between ranges that are the same. */
+static void move_box(unsigned char *to, const unsigned char *from, const plait_box *box) {
+    for (uint64_t p = 0; p < box->n_planes; p++)
+        for (uint64_t r = 0; r < box->n_rows; r++)
+            memmove(to + p * box->target_plane_pitch + r * box->target_row_pitch,
+                    from + p * box->source_plane_pitch + r * box->source_row_pitch, box->row_bytes);
+}
+
+static uint64_t source_span(const plait_box *box) {
+    return plait_box_span(box, box->source_row_pitch, box->source_plane_pitch);
+}
+
+static uint64_t target_span(const plait_box *box) {
+    return plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
+}
+
+static plait_status transfer(host_queue *queue, const plait_command *command) {
     const plait_region *region = &command->transfer.region;
-    uint64_t n = command->transfer.size_bytes ? *command->transfer.size_bytes : region->size_bytes;
+    const plait_box *box = command->transfer.box;
     bool write = command->kind == PLAIT_COMMAND_WRITE;
-    unsigned char *bytes;
-    PLAIT_TRY(plait_host_region_bytes(region, n, write ? "write" : "read", &bytes));
-    if (n) memmove(write ? bytes : command->transfer.host, write ? command->transfer.host : bytes, n);
+    uint64_t n = command->transfer.size_bytes ? *command->transfer.size_bytes : region->size_bytes;
+    if (box) n = write ? target_span(box) : source_span(box);
+    unsigned char *bytes, *host = command->transfer.host;
+    PLAIT_TRY(plait_host_region_bytes(queue->base.device, queue->hooks, region, n, write ? "write" : "read",
+                                      &bytes));
+    if (n && box)
+        move_box(write ? bytes : host, write ? host : bytes, box);
+    else if (n)
+        memmove(write ? bytes : host, write ? host : bytes, n);
     return PLAIT_OK;
 }
 
-static plait_status copy(const plait_command *command) {
+static plait_status copy(host_queue *queue, const plait_command *command) {
     const plait_region *source = &command->copy.source, *target = &command->copy.target;
+    const plait_box *box = command->copy.box;
     uint64_t n = command->copy.size_bytes ? *command->copy.size_bytes : source->size_bytes;
     unsigned char *from, *to;
-    PLAIT_TRY(plait_host_region_bytes(source, n, "copy, source", &from));
-    PLAIT_TRY(plait_host_region_bytes(target, n, "copy, target", &to));
-    if (n) memmove(to, from, n);
+    PLAIT_TRY(plait_host_region_bytes(queue->base.device, queue->hooks, source, box ? source_span(box) : n,
+                                      "copy, source", &from));
+    PLAIT_TRY(plait_host_region_bytes(queue->base.device, queue->hooks, target, box ? target_span(box) : n,
+                                      "copy, target", &to));
+    if (box && from)
+        move_box(to, from, box);
+    else if (n && from)
+        memmove(to, from, n);
     return PLAIT_OK;
 }
 
-static plait_status fill(const plait_command *command) {
+static plait_status fill(host_queue *queue, const plait_command *command) {
     unsigned char *bytes;
     uint64_t n = command->fill.region.size_bytes;
-    PLAIT_TRY(plait_host_region_bytes(&command->fill.region, n, "fill", &bytes));
+    PLAIT_TRY(
+        plait_host_region_bytes(queue->base.device, queue->hooks, &command->fill.region, n, "fill", &bytes));
     if (n) memset(bytes, command->fill.byte, n);
     return PLAIT_OK;
 }
 
 static plait_status execute(host_queue *queue, const plait_command *command) {
+    if (queue->hooks->before) PLAIT_TRY(queue->hooks->before(queue->base.device, &queue->base, command));
     switch (command->kind) {
     case PLAIT_COMMAND_WRITE:
-    case PLAIT_COMMAND_READ: return transfer(command);
-    case PLAIT_COMMAND_COPY: return copy(command);
-    case PLAIT_COMMAND_FILL: return fill(command);
+    case PLAIT_COMMAND_READ: return transfer(queue, command);
+    case PLAIT_COMMAND_COPY: return copy(queue, command);
+    case PLAIT_COMMAND_FILL: return fill(queue, command);
     case PLAIT_COMMAND_LAUNCH:
-        return queue->launch(queue->base.device, command->launch.program, command->launch.slots,
-                             command->launch.dims, command->launch.trace);
+        return queue->hooks->launch(queue->base.device, command->launch.program, command->launch.slots,
+                                    command->launch.dims, command->launch.trace);
     case PLAIT_COMMAND_SIGNAL:
         if (!plait_host_event_is_ours(command->signal.event))
             return plait_error(PLAIT_UNSUPPORTED, "%s signals an event of %s", queue->base.device->name,
                                command->signal.event->device->name);
-        plait_host_event_signal(command->signal.event, *command->signal.value);
-        return PLAIT_OK;
+        return plait_host_event_signal(command->signal.event, *command->signal.value);
     case PLAIT_COMMAND_WAIT: {
         plait_event *event = command->wait.event;
         return event->device->vtable->event_wait(event, *command->wait.value, UINT64_MAX);
@@ -103,25 +137,30 @@ static plait_status execute(host_queue *queue, const plait_command *command) {
                        (int)command->kind);
 }
 
-static plait_status failure_of(host_queue *queue) {
+/* The first failure stays; it is announced by `failed` after it was written, so that the executing thread need not take
+ * the lock before each command. */
+static void keep_failure(host_queue *queue, const plait_error_record *failure) {
     pthread_mutex_lock(&queue->lock);
-    plait_status status = queue->failure.status;
+    if (queue->failure.status == PLAIT_OK) {
+        queue->failure = *failure;
+        atomic_store_explicit(&queue->failed, true, memory_order_release);
+    }
     pthread_mutex_unlock(&queue->lock);
-    return status;
 }
 
-/* `failed` is read and written by the executing thread only. */
+void plait_host_queue_fail(plait_queue *base, const plait_error_record *failure) {
+    keep_failure((host_queue *)base, failure);
+}
+
 static void run_list(host_queue *queue, const command_list *list) {
-    bool failed = failure_of(queue) != PLAIT_OK;
     for (int i = 0; i < list->n; i++) {
         const plait_command *command = &list->commands[i];
-        if (!failed) {
+        if (!atomic_load_explicit(&queue->failed, memory_order_acquire)) {
+            plait_error_record failure;
             plait_status status = execute(queue, command);
             if (status == PLAIT_OK) continue;
-            pthread_mutex_lock(&queue->lock);
-            plait_error_save(status, &queue->failure);
-            pthread_mutex_unlock(&queue->lock);
-            failed = true;
+            plait_error_save(status, &failure);
+            keep_failure(queue, &failure);
         }
         if (command->kind == PLAIT_COMMAND_SIGNAL && plait_host_event_is_ours(command->signal.event))
             plait_host_event_fail(command->signal.event, &queue->failure);
@@ -190,12 +229,12 @@ static plait_status start(host_queue *queue) {
     return plait_thread_start(&queue->thread, "plait-queue", queue_main, queue);
 }
 
-plait_status plait_host_queue_create(plait_device *device, uint32_t flags, plait_host_launch_fn *launch,
+plait_status plait_host_queue_create(plait_device *device, uint32_t flags, const plait_host_hooks *hooks,
                                      plait_queue **out) {
     host_queue *queue = plait_alloc_array(1, sizeof *queue);
     if (!queue) return plait_error_memory("queue", sizeof *queue);
     queue->base.device = device;
-    queue->launch = launch;
+    queue->hooks = hooks;
     queue->runs_inline = (flags & PLAIT_QUEUE_INLINE) != 0;
     plait_status status = start(queue);
     if (status != PLAIT_OK) {
@@ -250,4 +289,10 @@ plait_status plait_host_synchronise(plait_queue *base) {
     if (queue->failure.status != PLAIT_OK) status = plait_error_raise(&queue->failure);
     pthread_mutex_unlock(&queue->lock);
     return status;
+}
+
+bool plait_host_reaches(plait_device *device, plait_device *other) {
+    plait_device_info info;
+    if (device == other) return true;
+    return other->vtable->describe(other, &info) == PLAIT_OK && (info.caps & PLAIT_CAP_MAPPED) != 0;
 }

@@ -59,11 +59,82 @@ static plait_status no_unpack(plait_device *device, const plait_operand *shape, 
     return lacks(device, "packed weights");
 }
 
+static plait_status aligned_bytes(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                  uint64_t *out_bytes) {
+    plait_device_info info;
+    (void)usage;
+    PLAIT_TRY(device->vtable->describe(device, &info));
+    if (!plait_align_u64(size_bytes, info.alignment, out_bytes))
+        return plait_error(PLAIT_OUT_OF_RANGE, "%s: a buffer of %llu bytes", device->name,
+                           (unsigned long long)size_bytes);
+    return PLAIT_OK;
+}
+
+static plait_status described_memory(plait_device *device, uint64_t *out_total_bytes,
+                                     uint64_t *out_free_bytes) {
+    plait_device_info info;
+    PLAIT_TRY(device->vtable->describe(device, &info));
+    *out_total_bytes = info.memory_total_bytes;
+    *out_free_bytes = info.memory_free_bytes;
+    return PLAIT_OK;
+}
+
+static bool reaches_itself(plait_device *device, plait_device *other) {
+    return device == other;
+}
+
+static plait_status no_host_alloc(plait_device *device, uint64_t size_bytes, void **out) {
+    (void)size_bytes, (void)out;
+    return lacks(device, "pinned host memory");
+}
+
+static void no_host_free(plait_device *device, void *host) {
+    (void)device, (void)host; /* there is nothing that host_alloc has given */
+}
+
+static plait_status no_event_import(plait_device *device, plait_event *foreign, plait_event **out) {
+    (void)foreign, (void)out;
+    return lacks(device, "events of other devices");
+}
+
+static plait_status no_program_update(plait_device *device, plait_program *program,
+                                      const plait_segment *segment, const int *nodes, int n_nodes) {
+    (void)program, (void)segment, (void)nodes, (void)n_nodes;
+    return lacks(device, "updates of programs");
+}
+
+static plait_status no_time_query(plait_device *device, uint64_t *out_device_ns, uint64_t *out_host_ns) {
+    (void)out_device_ns, (void)out_host_ns;
+    return lacks(device, "clock");
+}
+
+static plait_status no_name_object(plait_device *device, plait_device_object kind, void *object,
+                                   const char *name) {
+    (void)kind, (void)object, (void)name;
+    return lacks(device, "names of objects");
+}
+
+/* Optional slots and what stands in for them: X(slot, stub). */
+#define OPTIONALS(X)                                                                                         \
+    X(buffer_import, no_import)                                                                              \
+    X(encodings, no_encodings)                                                                               \
+    X(pack, no_pack)                                                                                         \
+    X(unpack, no_unpack)                                                                                     \
+    X(allocation_bytes, aligned_bytes)                                                                       \
+    X(memory_query, described_memory)                                                                        \
+    X(reaches, reaches_itself)                                                                               \
+    X(host_alloc, no_host_alloc)                                                                             \
+    X(host_free, no_host_free)                                                                               \
+    X(event_import, no_event_import)                                                                         \
+    X(program_update, no_program_update)                                                                     \
+    X(time_query, no_time_query)                                                                             \
+    X(name_object, no_name_object)
+
 static void fill_stubs(plait_device_vtable *table) {
-    if (!table->buffer_import) table->buffer_import = no_import;
-    if (!table->encodings) table->encodings = no_encodings;
-    if (!table->pack) table->pack = no_pack;
-    if (!table->unpack) table->unpack = no_unpack;
+#define FILL(slot, stub)                                                                                     \
+    if (!table->slot) table->slot = stub;
+    OPTIONALS(FILL)
+#undef FILL
 }
 
 /* ---- registering ---- */
@@ -79,6 +150,8 @@ static void fill_stubs(plait_device_vtable *table) {
     X(event_destroy)                                                                                         \
     X(event_query)                                                                                           \
     X(event_wait)                                                                                            \
+    X(event_signal)                                                                                          \
+    X(event_fail)                                                                                            \
     X(queue_create)                                                                                          \
     X(queue_destroy)                                                                                         \
     X(submit)                                                                                                \
@@ -96,6 +169,21 @@ static bool name_is_fine(const char *kind) {
     return n > 0 && n < sizeof((plait_device_info *)0)->kind && strcspn(kind, ":,= ") == n;
 }
 
+/* A kind that was compiled against structs of other sizes would read and write beside them. */
+static plait_status check_sizes(const plait_device_vtable *vtable) {
+    static const plait_device_sizes ours = PLAIT_DEVICE_SIZES;
+    static const char *const names[] = {"command", "segment",     "segment_node", "prepared",
+                                        "group",   "device_info", "buffer",       "op_use"};
+    const uint32_t *a = &vtable->sizes.command, *b = &ours.command;
+    for (size_t i = 0; i < PLAIT_COUNT_OF(names); i++)
+        if (a[i] != b[i])
+            return plait_error(
+                PLAIT_INVALID_ARGUMENT,
+                "device kind: its plait_%s has %u bytes, expected %u (sizes = PLAIT_DEVICE_SIZES)", names[i],
+                a[i], b[i]);
+    return PLAIT_OK;
+}
+
 static plait_status check_vtable(const plait_device_vtable *vtable) {
     if (vtable->version != PLAIT_DEVICE_VERSION)
         return plait_error(PLAIT_INVALID_ARGUMENT, "device kind: interface version %u, expected %d",
@@ -104,6 +192,7 @@ static plait_status check_vtable(const plait_device_vtable *vtable) {
         return plait_error(PLAIT_INVALID_ARGUMENT,
                            "device kind: struct_bytes is %zu, expected %zu with all must-haves",
                            vtable->struct_bytes, sizeof *vtable);
+    PLAIT_TRY(check_sizes(vtable));
     if (!name_is_fine(vtable->kind))
         return plait_error(PLAIT_INVALID_ARGUMENT,
                            "device kind \"%.40s\": expected a name of 1 to 31 bytes without ':', ',', '='",

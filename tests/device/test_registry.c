@@ -145,8 +145,10 @@ static const char library_source[] =
     "#define NONE(slot) .slot = (void *)create,\n"
     "static const plait_device_vtable vendor = {\n"
     "    .version = PLAIT_DEVICE_VERSION, .struct_bytes = sizeof(plait_device_vtable), .kind = \"vendor\",\n"
+    "    .sizes = PLAIT_DEVICE_SIZES,\n"
     "    .doc = \"a test\", .create = create, NONE(destroy) NONE(describe) NONE(buffer_create)\n"
     "    NONE(buffer_destroy) NONE(event_create) NONE(event_destroy) NONE(event_query) NONE(event_wait)\n"
+    "    NONE(event_signal) NONE(event_fail)\n"
     "    NONE(queue_create) NONE(queue_destroy) NONE(submit) NONE(synchronise) NONE(supports) NONE(prepare)\n"
     "    NONE(prepared_destroy) NONE(compile) NONE(program_destroy) NONE(health)};\n"
     "const plait_device_vtable *plait_device_entry(int i) { return i == 0 ? &vendor : 0; }\n";

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "device/host_queue.h"
+#include "plait/host_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,8 @@ static inline plait_status fake_describe(plait_device *device, plait_device_info
                                .memory_total_bytes = (uint64_t)1 << 34,
                                .memory_free_bytes = (uint64_t)1 << 34,
                                .max_buffer_bytes = (uint64_t)1 << 34,
-                               .alignment = ((fake_device *)device)->alignment};
+                               .alignment = ((fake_device *)device)->alignment,
+                               .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
     memcpy(out->name, device->name, sizeof out->name);
     return PLAIT_OK;
 }
@@ -163,7 +164,8 @@ static inline plait_status fake_launch(plait_device *device, const plait_program
 }
 
 static inline plait_status fake_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
-    return plait_host_queue_create(device, flags, fake_launch, out);
+    static const plait_host_hooks hooks = {.launch = fake_launch};
+    return plait_host_queue_create(device, flags, &hooks, out);
 }
 
 /* ---- programs ---- */
@@ -265,6 +267,7 @@ static inline plait_status fake_compile(plait_device *device, const plait_segmen
 const plait_device_vtable fake_vtable = {
     .version = PLAIT_DEVICE_VERSION,
     .struct_bytes = sizeof(plait_device_vtable),
+    .sizes = PLAIT_DEVICE_SIZES,
     .kind = "fake",
     .doc = "computes by reference kernels, for tests",
     .create = fake_create,
@@ -276,6 +279,8 @@ const plait_device_vtable fake_vtable = {
     .event_destroy = plait_host_event_destroy,
     .event_query = plait_host_event_query,
     .event_wait = plait_host_event_wait,
+    .event_signal = plait_host_event_signal,
+    .event_fail = plait_host_event_fail,
     .queue_create = fake_queue_create,
     .queue_destroy = plait_host_queue_destroy,
     .submit = plait_host_submit,
@@ -285,6 +290,7 @@ const plait_device_vtable fake_vtable = {
     .prepared_destroy = fake_prepared_destroy,
     .compile = fake_compile,
     .program_destroy = fake_program_destroy,
+    .reaches = plait_host_reaches,
     .health = fake_health,
 };
 

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/program.h"
-#include "device/host_queue.h"
+#include "plait/host_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +133,8 @@ static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
                               .alignment = PLAIT_CPU_ALIGNMENT,
                               .max_buffer_bytes = device->memory_total_bytes,
                               .n_threads = device->n_threads,
-                              .unified_memory = true};
+                              .unified_memory = true,
+                              .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
     processor_name(processor);
     plait_cpu_features_names(device->features, features, sizeof features);
     memcpy(info.name, base->name, sizeof info.name);
@@ -153,8 +154,10 @@ static plait_status cpu_launch(plait_device *device, const plait_program *progra
     return plait_cpu_launch((plait_cpu_device *)device, program, slots, dims, trace);
 }
 
+static const plait_host_hooks cpu_hooks = {.launch = cpu_launch};
+
 static plait_status cpu_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
-    return plait_host_queue_create(device, flags, cpu_launch, out);
+    return plait_host_queue_create(device, flags, &cpu_hooks, out);
 }
 
 /* ---- programs ---- */
@@ -195,6 +198,7 @@ void plait_cpu_program_destroy(plait_device *device, plait_program *program) {
 const plait_device_vtable plait_cpu_vtable = {
     .version = PLAIT_DEVICE_VERSION,
     .struct_bytes = sizeof(plait_device_vtable),
+    .sizes = PLAIT_DEVICE_SIZES,
     .kind = "cpu",
     .doc = "this machine's processor cores; threads=N, isa=portable|avx2|avxvnni|avx512|avx512vnni",
     .create = cpu_create,
@@ -206,6 +210,8 @@ const plait_device_vtable plait_cpu_vtable = {
     .event_destroy = plait_host_event_destroy,
     .event_query = plait_host_event_query,
     .event_wait = plait_host_event_wait,
+    .event_signal = plait_host_event_signal,
+    .event_fail = plait_host_event_fail,
     .queue_create = cpu_queue_create,
     .queue_destroy = plait_host_queue_destroy,
     .submit = plait_host_submit,
@@ -220,4 +226,5 @@ const plait_device_vtable plait_cpu_vtable = {
     .encodings = plait_cpu_encodings,
     .pack = plait_cpu_pack_rows,
     .unpack = plait_cpu_unpack_rows,
+    .reaches = plait_host_reaches,
 };

@@ -7,10 +7,10 @@
 #include "base/size.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/matmul/matmul.h"
-#include "device/host_queue.h"
 #include "op/attrs.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "plait/host_queue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -124,7 +124,7 @@ plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *sour
                    .first = row_begin,
                    .end = row_end,
                    .row_bytes = source->strides[1]};
-    PLAIT_TRY(plait_host_region_bytes(&target, packed_bytes(source), "packing", &w.to));
+    PLAIT_TRY(plait_host_region_bytes(device, NULL, &target, packed_bytes(source), "packing", &w.to));
     if (row_begin < row_end) run_work((plait_cpu_device *)device, &w);
     return PLAIT_OK;
 }
@@ -133,7 +133,7 @@ plait_status plait_cpu_unpack_rows(plait_device *device, const plait_operand *sh
                                    int64_t row_begin, int64_t row_end, plait_region source, void *target) {
     unsigned char *from;
     PLAIT_TRY(check(shape, encoding, row_begin, row_end, false));
-    PLAIT_TRY(plait_host_region_bytes(&source, packed_bytes(shape), "unpacking", &from));
+    PLAIT_TRY(plait_host_region_bytes(device, NULL, &source, packed_bytes(shape), "unpacking", &from));
     pack_work w = {.work.run = run_unpack,
                    .dtype = shape->dtype,
                    .from = from,

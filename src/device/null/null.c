@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/os.h"
 #include "base/status.h"
-#include "device/host_queue.h"
+#include "plait/host_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static plait_status null_describe(plait_device *device, plait_device_info *out) 
                               .memory_total_bytes = plait_os_memory_total(),
                               .memory_free_bytes = plait_os_memory_available(),
                               .alignment = ALIGNMENT,
-                              .unified_memory = true};
+                              .unified_memory = true,
+                              .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
     info.max_buffer_bytes = info.memory_total_bytes;
     memcpy(info.name, device->name, sizeof info.name);
     *out = info;
@@ -95,8 +96,10 @@ static plait_status null_launch(plait_device *device, const plait_program *progr
     return PLAIT_OK;
 }
 
+static const plait_host_hooks null_hooks = {.launch = null_launch};
+
 static plait_status null_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
-    return plait_host_queue_create(device, flags, null_launch, out);
+    return plait_host_queue_create(device, flags, &null_hooks, out);
 }
 
 /* ---- programs ---- */
@@ -152,6 +155,7 @@ static void null_program_destroy(plait_device *device, plait_program *program) {
 const plait_device_vtable plait_null_vtable = {
     .version = PLAIT_DEVICE_VERSION,
     .struct_bytes = sizeof(plait_device_vtable),
+    .sizes = PLAIT_DEVICE_SIZES,
     .kind = "null",
     .doc = "accepts everything, computes nothing; the smallest example of a device",
     .create = null_create,
@@ -163,6 +167,8 @@ const plait_device_vtable plait_null_vtable = {
     .event_destroy = plait_host_event_destroy,
     .event_query = plait_host_event_query,
     .event_wait = plait_host_event_wait,
+    .event_signal = plait_host_event_signal,
+    .event_fail = plait_host_event_fail,
     .queue_create = null_queue_create,
     .queue_destroy = plait_host_queue_destroy,
     .submit = plait_host_submit,
@@ -173,4 +179,5 @@ const plait_device_vtable plait_null_vtable = {
     .compile = null_compile,
     .program_destroy = null_program_destroy,
     .health = null_health,
+    .reaches = plait_host_reaches,
 };
