@@ -1,0 +1,589 @@
+/* How items are packed. Three ways, each tried only while the lower bound is not reached:
+ *
+ *   sweep   positions in order, each item into the tightest gap that is free just then. Quick, and knows no future.
+ *   settle  the largest item first, each into the lowest gap that is free for its whole life; by bytes, then by bytes times
+ *           length of life. Reaches the bound for models' graphs.
+ *   mend    a ceiling is set below what was reached. Items above it are taken out and placed again under it, and throw
+ *           out whoever costs least where there is no room; those are placed in their turn. An item that was thrown out
+ *           often becomes dear, so the search moves on. The first ceiling is the bound itself, with little patience; others
+ *           come down from a tenth above it to half a hundredth.
+ *
+ * Settling and mending look at the neighbours of an item: those alive while it is. They are found through lanes: items of
+ * about the same length of life, sorted by birth, with an index from positions. What is looked at is counted as work, and
+ * the allowance of work grows with n only, so that hostile sets cost quality, not time.
+ *
+ * Invariant: at any time, placed items that are alive together are apart. */
+#include "plan/pack.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A lane holds lives up to four times as long as the one before it: 4^15 positions are more than there can be. */
+enum { LANES = 17, LANE_RATIO = 4 };
+
+/* Units of about a nanosecond: looking at one neighbour is one. */
+enum { WORK_AT_LEAST = 1 << 19, WORK_WHILE_BAD = 1 << 23, WORK_PER_ITEM = 128, SETTLE_PER_ITEM = 256 };
+enum { BAD = 60 }; /* thousandths above the bound that are worth more time, on the few sets that meet it */
+
+#define NOWHERE UINT64_MAX
+
+typedef struct lane {
+    const uint32_t *items; /* sorted by birth */
+    const uint32_t
+        *from; /* [position]: the first item that is born there or later; NULL: the lane is empty */
+    uint32_t n;
+    int32_t longest;
+} lane;
+
+/* Bytes of a placed neighbour. */
+typedef struct span {
+    uint64_t begin, end;
+    uint32_t item;
+} span;
+
+typedef struct packer {
+    plait_pack_item *items;
+    size_t n;
+    int32_t n_positions;
+    uint64_t chunk_bytes;
+    lane lanes[LANES];
+    uint32_t *by_birth; /* all items, larger ones first where several are born */
+    uint32_t *tables;   /* of the lanes */
+    bool *placed;
+    bool by_area; /* what counts as larger: see weight_of */
+    uint64_t work;
+    span *near, *ends; /* neighbours of the item at hand, by begin and by end */
+    double *sums;      /* running costs of `near`, then of `ends` */
+    uint32_t *waiting; /* a heap: items to be placed, the largest first */
+    size_t n_waiting;
+    uint32_t *thrown; /* [item]: how often it was thrown out */
+    uint64_t *best;   /* [item]: offsets of the smallest packing so far */
+    uint64_t best_bytes;
+} packer;
+
+/* ---- places ---- */
+
+/* The lowest legal offset in [begin, end) for the item, or NOWHERE. */
+static uint64_t fit(const packer *p, const plait_pack_item *item, uint64_t begin, uint64_t end) {
+    uint64_t chunk = p->chunk_bytes ? begin / p->chunk_bytes * p->chunk_bytes : 0;
+    uint64_t inside = (begin - chunk + item->alignment - 1) & ~(item->alignment - 1);
+    if (p->chunk_bytes && (inside > p->chunk_bytes || item->size_bytes > p->chunk_bytes - inside))
+        chunk += p->chunk_bytes, inside = 0;
+    uint64_t at = chunk + inside;
+    return at <= end && end - at >= item->size_bytes ? at : NOWHERE;
+}
+
+static uint64_t top_of(const plait_pack_item *item) {
+    return item->offset + item->size_bytes;
+}
+
+static uint64_t total_of(const packer *p) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (top_of(&p->items[i]) > total) total = top_of(&p->items[i]);
+    return total;
+}
+
+/* Keeps what is placed now when it is the smallest so far. */
+static void keep_best(packer *p) {
+    uint64_t total = total_of(p);
+    if (total >= p->best_bytes) return;
+    p->best_bytes = total;
+    for (size_t i = 0; i < p->n; i++) p->best[i] = p->items[i].offset;
+}
+
+static void take_best(packer *p) {
+    for (size_t i = 0; i < p->n; i++) p->items[i].offset = p->best[i];
+}
+
+/* Bytes, or bytes times positions. */
+static double weight_of(const packer *p, uint32_t i) {
+    const plait_pack_item *item = &p->items[i];
+    double length = p->by_area ? (double)item->last - item->first + 1 : 1;
+    return (double)item->size_bytes * length;
+}
+
+/* Larger first; equals in their order. */
+static bool is_larger(const packer *p, uint32_t a, uint32_t b) {
+    double x = weight_of(p, a), y = weight_of(p, b);
+    return x != y ? x > y : a < b;
+}
+
+/* ---- the heaviest position ---- */
+
+/* Loads are sums of births less deaths: one pass over items, one over positions. */
+static plait_status find_bound(const plait_pack_item *items, size_t n, int32_t n_positions,
+                               plait_packing *out) {
+    uint64_t *change = plait_alloc_array((size_t)n_positions + 1, sizeof *change);
+    if (!change) return plait_error_memory("packing", ((uint64_t)n_positions + 1) * sizeof *change);
+    for (size_t i = 0; i < n; i++) { /* modulo 2^64: the sums come out right */
+        change[items[i].first] += items[i].size_bytes;
+        change[items[i].last + 1] -= items[i].size_bytes;
+    }
+    uint64_t load = 0;
+    for (int32_t at = 0; at < n_positions; at++) {
+        load += change[at];
+        if (load > out->bound_bytes) out->bound_bytes = load, out->bound_position = at;
+    }
+    free(change);
+    return PLAIT_OK;
+}
+
+/* ---- lanes ---- */
+
+static int lane_of(const plait_pack_item *item) {
+    int64_t length = (int64_t)item->last - item->first + 1, most = 1;
+    int k = 0;
+    while (most < length) most *= LANE_RATIO, k++;
+    return k;
+}
+
+/* All items by position of birth, then by size. */
+static plait_status sort_by_birth(packer *p) {
+    size_t row = (size_t)p->n_positions + 1;
+    uint32_t *begins = plait_alloc_array(2 * row, sizeof *begins), *ends = begins + row;
+    if (!begins) return plait_error_memory("packing", 2 * row * sizeof *begins);
+    for (size_t i = 0; i < p->n; i++) begins[p->items[i].first + 1]++;
+    for (size_t k = 1; k < row; k++) begins[k] += begins[k - 1];
+    memcpy(ends, begins, row * sizeof *ends);
+    for (uint32_t i = 0; i < p->n; i++) {
+        int32_t at = p->items[i].first;
+        uint32_t k = ends[at]++;
+        /* Few are born at one position: each goes in front of the smaller ones there. */
+        for (; k > begins[at] && is_larger(p, i, p->by_birth[k - 1]); k--)
+            p->by_birth[k] = p->by_birth[k - 1];
+        p->by_birth[k] = i;
+    }
+    free(begins);
+    return PLAIT_OK;
+}
+
+/* Lanes of the items in order of birth, and each lane's index from positions. */
+static plait_status build_lanes(packer *p) {
+    size_t counts[LANES] = {0}, n_lanes = 0, row = (size_t)p->n_positions + 1;
+    for (size_t i = 0; i < p->n; i++) counts[lane_of(&p->items[i])]++;
+    for (int l = 0; l < LANES; l++) n_lanes += counts[l] > 0;
+    p->tables = plait_alloc_array(p->n + n_lanes * row, sizeof *p->tables);
+    if (!p->tables) return plait_error_memory("packing", (p->n + n_lanes * row) * sizeof *p->tables);
+    uint32_t *lists[LANES], *list = p->tables, *index = p->tables + p->n;
+    for (int l = 0; l < LANES; l++) lists[l] = list, list += counts[l];
+    for (size_t k = 0; k < p->n; k++) {
+        const plait_pack_item *item = &p->items[p->by_birth[k]];
+        int l = lane_of(item);
+        int32_t length = item->last - item->first + 1;
+        if (length > p->lanes[l].longest) p->lanes[l].longest = length;
+        lists[l][p->lanes[l].n++] = p->by_birth[k];
+    }
+    for (int l = 0; l < LANES; l++) {
+        if (!counts[l]) continue;
+        uint32_t next = 0;
+        for (int32_t at = 0; at <= p->n_positions; at++) {
+            while (next < p->lanes[l].n && p->items[lists[l][next]].first < at) next++;
+            index[at] = next;
+        }
+        p->lanes[l].items = lists[l];
+        p->lanes[l].from = index;
+        index += row;
+    }
+    return PLAIT_OK;
+}
+
+/* ---- neighbours ---- */
+
+/* Sorts by begin, equal ones as they come: quicksort down to short runs, which are inserted. */
+static void sort_spans(span *spans, size_t n) {
+    while (n > 24) {
+        uint64_t a = spans[0].begin, b = spans[n / 2].begin, c = spans[n - 1].begin;
+        uint64_t pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+        size_t low = 0, high = n - 1;
+        for (;;) {
+            while (spans[low].begin < pivot) low++;
+            while (spans[high].begin > pivot) high--;
+            if (low >= high) break;
+            span swapped = spans[low];
+            spans[low++] = spans[high];
+            spans[high--] = swapped;
+        }
+        if (low < n - low) {
+            sort_spans(spans, low);
+            spans += low, n -= low;
+        } else {
+            sort_spans(spans + low, n - low);
+            n = low;
+        }
+    }
+    for (size_t i = 1; i < n; i++) {
+        span moved = spans[i];
+        size_t k = i;
+        for (; k > 0 && moved.begin < spans[k - 1].begin; k--) spans[k] = spans[k - 1];
+        spans[k] = moved;
+    }
+}
+
+/* Placed neighbours of an item into `near`, sorted by begin. */
+static size_t find_neighbours(packer *p, uint32_t i) {
+    const plait_pack_item *item = &p->items[i];
+    size_t n = 0;
+    for (int l = 0; l < LANES; l++) {
+        const lane *row = &p->lanes[l];
+        if (!row->from) continue;
+        int32_t earliest = item->first - row->longest + 1;
+        uint32_t from = row->from[earliest > 0 ? earliest : 0], k = from;
+        for (; k < row->n; k++) {
+            uint32_t other = row->items[k];
+            const plait_pack_item *it = &p->items[other];
+            if (it->first > item->last) break;
+            if (it->last >= item->first && p->placed[other])
+                p->near[n++] = (span){it->offset, top_of(it), other};
+        }
+        p->work += 2 + k - from;
+    }
+    sort_spans(p->near, n);
+    p->work += 4 * n;
+    return n;
+}
+
+/* The lowest place below `limit` that none of the first n of `near` touches, or NOWHERE. */
+static uint64_t find_gap(const packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
+    uint64_t cursor = 0;
+    for (size_t k = 0; k <= n && cursor < limit; k++) {
+        uint64_t end = k < n && p->near[k].begin < limit ? p->near[k].begin : limit;
+        uint64_t at = end > cursor ? fit(p, item, cursor, end) : NOWHERE;
+        if (at != NOWHERE) return at;
+        if (k < n && p->near[k].end > cursor) cursor = p->near[k].end;
+    }
+    return NOWHERE;
+}
+
+/* ---- sweep ---- */
+
+/* Gaps that are free at a position, sorted; the last one is endless. */
+typedef struct gaps {
+    span *spans;
+    size_t n;
+} gaps;
+
+static size_t first_gap_from(const gaps *g, uint64_t begin) {
+    size_t low = 0, high = g->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (g->spans[middle].begin < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void remove_gap(gaps *g, size_t k) {
+    memmove(g->spans + k, g->spans + k + 1, (g->n - k - 1) * sizeof *g->spans);
+    g->n--;
+}
+
+static void insert_gap(gaps *g, size_t k, uint64_t begin, uint64_t end) {
+    memmove(g->spans + k + 1, g->spans + k, (g->n - k) * sizeof *g->spans);
+    g->spans[k] = (span){begin, end, 0};
+    g->n++;
+}
+
+static void give_back(gaps *g, uint64_t begin, uint64_t end) {
+    size_t k = first_gap_from(g, begin);
+    bool left = k > 0 && g->spans[k - 1].end == begin, right = k < g->n && g->spans[k].begin == end;
+    if (left) g->spans[k - 1].end = right ? g->spans[k].end : end;
+    if (left && right) remove_gap(g, k);
+    if (!left && right) g->spans[k].begin = begin;
+    if (!left && !right) insert_gap(g, k, begin, end);
+}
+
+static uint64_t take(const packer *p, gaps *g, const plait_pack_item *item) {
+    size_t best = g->n;
+    uint64_t best_at = NOWHERE, best_size = UINT64_MAX;
+    for (size_t k = 0; k < g->n; k++) {
+        uint64_t size = g->spans[k].end - g->spans[k].begin;
+        if (size < item->size_bytes || (best < g->n && size >= best_size)) continue;
+        uint64_t at = fit(p, item, g->spans[k].begin, g->spans[k].end);
+        if (at != NOWHERE) best = k, best_at = at, best_size = size;
+    }
+    span whole = g->spans[best];
+    uint64_t end = best_at + item->size_bytes;
+    if (whole.begin == best_at)
+        g->spans[best].begin = end;
+    else
+        g->spans[best].end = best_at;
+    if (whole.begin != best_at && end < whole.end) insert_gap(g, best + 1, end, whole.end);
+    if (g->spans[best].begin == g->spans[best].end) remove_gap(g, best);
+    return best_at;
+}
+
+/* Items by position of death, for giving back: a counting sort into `by_death`. */
+static plait_status sort_by_death(const packer *p, uint32_t *by_death) {
+    uint32_t *at = plait_alloc_array((size_t)p->n_positions + 1, sizeof *at);
+    if (!at) return plait_error_memory("packing", ((uint64_t)p->n_positions + 1) * sizeof *at);
+    for (size_t i = 0; i < p->n; i++) at[p->items[i].last + 1]++;
+    for (int32_t k = 0; k < p->n_positions; k++) at[k + 1] += at[k];
+    for (uint32_t i = 0; i < p->n; i++) by_death[at[p->items[i].last]++] = i;
+    free(at);
+    return PLAIT_OK;
+}
+
+static plait_status sweep(packer *p) {
+    gaps g = {.spans = p->near, .n = 1};
+    uint32_t *by_death = p->waiting;
+    size_t dead = 0;
+    PLAIT_TRY(sort_by_death(p, by_death));
+    g.spans[0] = (span){0, UINT64_MAX, 0};
+    for (size_t k = 0; k < p->n; k++) {
+        plait_pack_item *item = &p->items[p->by_birth[k]];
+        for (; p->items[by_death[dead]].last < item->first; dead++) {
+            const plait_pack_item *gone = &p->items[by_death[dead]];
+            if (gone->size_bytes) give_back(&g, gone->offset, top_of(gone));
+        }
+        item->offset = item->size_bytes ? take(p, &g, item) : 0;
+    }
+    keep_best(p);
+    return PLAIT_OK;
+}
+
+/* ---- settle ---- */
+
+/* Pairs that are alive together, counted without looking at them: for each item all that are born until it dies, less
+ * those that died before it was born. */
+static plait_status count_pairs(const packer *p, uint64_t *out) {
+    uint32_t *born = plait_alloc_array(2 * ((size_t)p->n_positions + 1), sizeof *born);
+    if (!born) return plait_error_memory("packing", 2 * ((uint64_t)p->n_positions + 1) * sizeof *born);
+    uint32_t *died = born + p->n_positions + 1;
+    for (size_t i = 0; i < p->n; i++) born[p->items[i].first]++, died[p->items[i].last + 1]++;
+    for (int32_t k = 0; k < p->n_positions; k++) born[k + 1] += born[k], died[k + 1] += died[k];
+    *out = 0;
+    for (size_t i = 0; i < p->n; i++) *out += born[p->items[i].last] - died[p->items[i].first];
+    free(born);
+    return PLAIT_OK;
+}
+
+static void push(packer *p, uint32_t item) {
+    size_t i = p->n_waiting++;
+    for (; i > 0 && is_larger(p, item, p->waiting[(i - 1) / 2]); i = (i - 1) / 2)
+        p->waiting[i] = p->waiting[(i - 1) / 2];
+    p->waiting[i] = item;
+}
+
+static uint32_t pop(packer *p) {
+    uint32_t largest = p->waiting[0], moved = p->waiting[--p->n_waiting];
+    size_t i = 0, n = p->n_waiting;
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && is_larger(p, p->waiting[child + 1], p->waiting[child])) child++;
+        if (!is_larger(p, p->waiting[child], moved)) break;
+        p->waiting[i] = p->waiting[child];
+    }
+    p->waiting[i] = moved;
+    return largest;
+}
+
+static void settle(packer *p, bool by_area) {
+    p->by_area = by_area;
+    p->n_waiting = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->placed[i] = p->items[i].size_bytes == 0;
+        p->items[i].offset = 0;
+        if (!p->placed[i]) push(p, i);
+    }
+    while (p->n_waiting) {
+        uint32_t i = pop(p);
+        size_t n = find_neighbours(p, i);
+        p->items[i].offset = find_gap(p, &p->items[i], n, UINT64_MAX);
+        p->placed[i] = true;
+    }
+    p->by_area = false;
+    keep_best(p);
+}
+
+/* ---- mend ---- */
+
+static double cost_of(const packer *p, uint32_t item) {
+    double times = 1 + p->thrown[item];
+    return (double)p->items[item].size_bytes * times * times;
+}
+
+/* Fills `ends` (begin and end swapped, so that it sorts by end) and the running sums of costs. */
+static void sum_costs(packer *p, size_t n) {
+    double *by_begin = p->sums, *by_end = p->sums + p->n + 1;
+    for (size_t k = 0; k < n; k++) p->ends[k] = (span){p->near[k].end, p->near[k].begin, p->near[k].item};
+    sort_spans(p->ends, n);
+    by_begin[0] = by_end[0] = 0;
+    for (size_t k = 0; k < n; k++) {
+        by_begin[k + 1] = by_begin[k] + cost_of(p, p->near[k].item);
+        by_end[k + 1] = by_end[k] + cost_of(p, p->ends[k].item);
+    }
+    p->work += 8 * n;
+}
+
+/* How many of the n spans begin below `limit`. */
+static size_t count_below(const span *spans, size_t n, uint64_t limit) {
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (spans[middle].begin < limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Where the item costs its neighbours least, below the ceiling: at the bottom, at the ceiling, above or below one of
+ * them. Touched are those that begin below its end, less those that end at or below its begin. */
+static uint64_t cheapest_place(packer *p, const plait_pack_item *item, size_t n, uint64_t ceiling) {
+    double best_cost = 0;
+    uint64_t best = NOWHERE;
+    sum_costs(p, n);
+    for (size_t c = 0; c < 2 * n + 2; c++) {
+        uint64_t from = c < n ? p->near[c].end : c < 2 * n ? p->near[c - n].begin : c == 2 * n ? ceiling : 0;
+        bool below = c >= n && c <= 2 * n;
+        if (below && from < item->size_bytes) continue;
+        if (below) from = (from - item->size_bytes) & ~(item->alignment - 1);
+        uint64_t at = fit(p, item, from, ceiling);
+        if (at == NOWHERE) continue;
+        double cost = p->sums[count_below(p->near, n, at + item->size_bytes)] -
+                      p->sums[p->n + 1 + count_below(p->ends, n, at + 1)];
+        if (best == NOWHERE || cost < best_cost) best = at, best_cost = cost;
+    }
+    p->work += 16 * n;
+    return best;
+}
+
+static void throw_out(packer *p, size_t n, uint64_t begin, uint64_t end) {
+    for (size_t k = 0; k < n; k++) {
+        uint32_t other = p->near[k].item;
+        if (p->near[k].begin >= end || p->near[k].end <= begin) continue;
+        p->placed[other] = false;
+        p->thrown[other]++;
+        push(p, other);
+    }
+}
+
+/* True when everything lies below the ceiling before the work is used up. */
+static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
+    p->n_waiting = 0;
+    memset(p->thrown, 0, p->n * sizeof *p->thrown);
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->placed[i] = top_of(&p->items[i]) <= ceiling;
+        if (!p->placed[i]) push(p, i);
+    }
+    while (p->n_waiting && p->work < most_work) {
+        uint32_t i = pop(p);
+        plait_pack_item *item = &p->items[i];
+        size_t n = find_neighbours(p, i);
+        uint64_t at = find_gap(p, item, n, ceiling);
+        if (at == NOWHERE) {
+            at = cheapest_place(p, item, n, ceiling);
+            if (at == NOWHERE) return false; /* chunks: no legal place below the ceiling at all */
+            throw_out(p, n, at, at + item->size_bytes);
+            p->thrown[i]++;
+        }
+        item->offset = at;
+        p->placed[i] = true;
+    }
+    return p->n_waiting == 0;
+}
+
+/* From what is placed now straight to the bound, with little patience: often it is not far. */
+static void mend_once(packer *p, uint64_t bound) {
+    uint64_t patience = (WORK_AT_LEAST + WORK_PER_ITEM * (uint64_t)p->n) / 8;
+    if (p->best_bytes > bound && mend(p, bound, p->work + patience)) keep_best(p);
+}
+
+/* Step by step down from the best. */
+static void mend_all(packer *p, uint64_t bound) {
+    static const uint64_t ceilings[] = {100, BAD, 40, 30, 20, 10, 5}; /* thousandths above the bound */
+    uint64_t usual = p->work + WORK_AT_LEAST + WORK_PER_ITEM * (uint64_t)p->n;
+    for (size_t c = 0; c < PLAIT_COUNT_OF(ceilings) && p->best_bytes > bound; c++) {
+        uint64_t ceiling = bound + bound / 1000 * ceilings[c];
+        if (p->best_bytes <= ceiling) continue;
+        take_best(p);
+        if (!mend(p, ceiling, ceilings[c] >= BAD ? usual + WORK_WHILE_BAD : usual)) break;
+        keep_best(p);
+    }
+}
+
+/* ---- together ---- */
+
+static plait_status allocate(packer *p) {
+    size_t n = p->n + 1; /* the sweep's gaps are one more than its items */
+    p->by_birth = plait_alloc_array(n, sizeof *p->by_birth);
+    p->placed = plait_alloc_array(n, sizeof *p->placed);
+    p->near = plait_alloc_array(n, sizeof *p->near);
+    p->ends = plait_alloc_array(n, sizeof *p->ends);
+    p->sums = plait_alloc_array(2 * n, sizeof *p->sums);
+    p->waiting = plait_alloc_array(n, sizeof *p->waiting);
+    p->thrown = plait_alloc_array(n, sizeof *p->thrown);
+    p->best = plait_alloc_array(n, sizeof *p->best);
+    bool all =
+        p->by_birth && p->placed && p->near && p->ends && p->sums && p->waiting && p->thrown && p->best;
+    return all ? PLAIT_OK : plait_error_memory("packing", n * 2 * sizeof *p->near);
+}
+
+static void packer_deinit(packer *p) {
+    free(p->by_birth);
+    free(p->tables);
+    free(p->placed);
+    free(p->near);
+    free(p->ends);
+    free(p->sums);
+    free(p->waiting);
+    free(p->thrown);
+    free(p->best);
+}
+
+static plait_status pack(packer *p, uint64_t bound) {
+    uint64_t n_pairs;
+    PLAIT_TRY(allocate(p));
+    PLAIT_TRY(sort_by_birth(p));
+    PLAIT_TRY(sweep(p));
+    if (p->best_bytes > bound) {
+        PLAIT_TRY(count_pairs(p, &n_pairs));
+        PLAIT_TRY(build_lanes(p));
+        bool few = n_pairs <= SETTLE_PER_ITEM * (uint64_t)p->n + WORK_AT_LEAST;
+        for (int by_area = 0; by_area < 2 && p->best_bytes > bound; by_area++) {
+            if (few) settle(p, by_area);
+            if (few || by_area == 0) mend_once(p, bound);
+        }
+    }
+    if (p->best_bytes > bound) mend_all(p, bound);
+    take_best(p);
+    return PLAIT_OK;
+}
+
+static plait_status check_items(const plait_pack_item *items, size_t n, uint64_t chunk_bytes,
+                                int32_t *out_n_positions) {
+    uint64_t sum = 0;
+    if (n >= UINT32_MAX / 2)
+        return plait_error(PLAIT_LIMIT, "packing %zu items, at most %u", n, UINT32_MAX / 2);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t most = chunk_bytes ? chunk_bytes : UINT64_MAX;
+        if (items[i].size_bytes > most)
+            return plait_error(PLAIT_OUT_OF_RANGE, "%llu bytes in one piece, at most %llu",
+                               (unsigned long long)items[i].size_bytes, (unsigned long long)most);
+        /* Twice: with cuts, up to as much is left unused. */
+        if (!plait_add_u64(sum, items[i].size_bytes, &sum) ||
+            !plait_add_u64(sum, items[i].size_bytes, &sum) || !plait_add_u64(sum, items[i].alignment, &sum))
+            return plait_error(PLAIT_OUT_OF_RANGE, "temporaries: sizes overflow");
+        if (items[i].last >= *out_n_positions) *out_n_positions = items[i].last + 1;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_pack(plait_pack_item *items, size_t n, uint64_t chunk_bytes, plait_packing *out) {
+    packer p = {.items = items, .n = n, .chunk_bytes = chunk_bytes, .best_bytes = UINT64_MAX};
+    plait_packing packing = {0};
+    PLAIT_TRY(check_items(items, n, chunk_bytes, &p.n_positions));
+    PLAIT_TRY(find_bound(items, n, p.n_positions, &packing));
+    plait_status status = pack(&p, packing.bound_bytes);
+    packing.total_bytes = p.best_bytes;
+    packer_deinit(&p);
+    if (status == PLAIT_OK) *out = packing;
+    return status;
+}
