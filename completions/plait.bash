@@ -22,7 +22,7 @@ _plait() {
     plan) options=" --json --html -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     quantize) options=" -t --help" ;;
     conformance) options=" --bench --only --json --device-path --help" ;;
-    devices) options=" --device-path --json --help" ;;
+    devices) options=" --devices --measure --device-path --json --help" ;;
     doctor) options=" --help" ;;
     esac
     case $word in

@@ -184,6 +184,8 @@ complete -c plait -n '__fish_seen_subcommand_from conformance' -l only -r -d 'ch
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l json -r -d 'also write every result to a file as JSON'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l device-path -r -d 'load a device kind from a shared library'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l help -d 'this text'
+complete -c plait -n '__fish_seen_subcommand_from devices' -l devices -r -d 'these devices instead of one of each kind'
+complete -c plait -n '__fish_seen_subcommand_from devices' -l measure -d 'measure again what was measured before'
 complete -c plait -n '__fish_seen_subcommand_from devices' -l device-path -r -d 'load a device kind from a shared library'
 complete -c plait -n '__fish_seen_subcommand_from devices' -l json -d 'the same as one JSON object'
 complete -c plait -n '__fish_seen_subcommand_from devices' -l help -d 'this text'

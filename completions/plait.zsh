@@ -246,6 +246,8 @@ _plait() {
         ;;
     devices)
         _arguments \
+            '--devices[these devices instead of one of each kind]:LIST:_files' \
+            '--measure[measure again what was measured before]' \
             '--device-path[load a device kind from a shared library]:LIB:_files' \
             '--json[the same as one JSON object]' \
             '--help[this text]'

@@ -283,6 +283,21 @@ typedef struct plait_device_info {
     int n_copy_queues;   /* copy engines that work beside launches; 0: transfers take the launches' time */
 } plait_device_info;
 
+/* How fast a device is, as planning sees it. A device that states its figures fills what it knows and leaves the rest at
+ * 0; the planner rounds them to a scale with steps of 10% (plait/cost.h). */
+typedef struct plait_device_figures {
+    size_t struct_bytes; /* sizeof(plait_device_figures) of the caller */
+    /* Arithmetic of matrix products with many columns: quantised weights, float weights; and of attention. */
+    uint64_t integer_flop_per_s, float_flop_per_s, attention_flop_per_s;
+    uint64_t weight_bytes_per_s; /* weights read by a product with one column */
+    uint64_t bytes_per_s;        /* operands of everything else, read and written */
+    uint64_t launch_ns, node_ns; /* what a launch costs beyond its nodes, and a node beyond its work */
+    /* Moving bytes from the host, to the host, and to a device that it reaches: rate, and what a command costs at least,
+     * the waking of who waits for it included. */
+    uint64_t write_bytes_per_s, read_bytes_per_s, peer_bytes_per_s;
+    uint64_t write_ns, read_ns, peer_ns;
+} plait_device_figures;
+
 /* A weight and who reads it, for `encodings`. */
 typedef struct plait_weight_use {
     plait_dtype dtype;
@@ -440,6 +455,9 @@ struct plait_device_vtable {
     /* A name for debuggers and captures; copied. */
     plait_status (*name_object)(plait_device *device, plait_device_object kind, void *object,
                                 const char *name);
+    /* States the device's figures, for kinds that know them better than a measurement would. *out is zeroed but for its
+     * struct_bytes. Without it the device is measured once and the result is cached. */
+    plait_status (*figures)(plait_device *device, plait_device_figures *out);
 };
 
 /* Embedded as first member by every kind. */

@@ -27,7 +27,7 @@ typedef struct plait_cli_values {
     int n_pins;
     int64_t threads, context, batch;
     const char *kv;
-    bool exact, monitor, no_mmap;
+    bool exact, monitor, no_mmap, measure;
     /* output */
     bool json, help;
     const char *out, *html;

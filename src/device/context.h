@@ -18,7 +18,8 @@ typedef struct plait_context_entry {
     plait_device_info info;
     plait_buffer *arena; /* Owned. Temporaries of whichever plan runs; NULL while nobody needs any. */
     uint64_t arena_bytes;
-    plait_event *step_event; /* Owned. Counts the steps submitted to this queue, over all runs. */
+    plait_device_figures figures; /* struct_bytes 0: not asked for yet (plait/cost.h) */
+    plait_event *step_event;      /* Owned. Counts the steps submitted to this queue, over all runs. */
 } plait_context_entry;
 
 struct plait_context {

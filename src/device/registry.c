@@ -114,6 +114,11 @@ static plait_status no_name_object(plait_device *device, plait_device_object kin
     return lacks(device, "names of objects");
 }
 
+static plait_status no_figures(plait_device *device, plait_device_figures *out) {
+    (void)out;
+    return lacks(device, "figures of its own");
+}
+
 /* Optional slots and what stands in for them: X(slot, stub). */
 #define OPTIONALS(X)                                                                                         \
     X(buffer_import, no_import)                                                                              \
@@ -128,7 +133,8 @@ static plait_status no_name_object(plait_device *device, plait_device_object kin
     X(event_import, no_event_import)                                                                         \
     X(program_update, no_program_update)                                                                     \
     X(time_query, no_time_query)                                                                             \
-    X(name_object, no_name_object)
+    X(name_object, no_name_object)                                                                           \
+    X(figures, no_figures)
 
 static void fill_stubs(plait_device_vtable *table) {
 #define FILL(slot, stub)                                                                                     \

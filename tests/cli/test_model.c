@@ -358,7 +358,11 @@ static void machine_is_shown(void **state) {
     assert_string_equal(member(first, "kind", PLAIT_JSON_STRING)->u.string.bytes, "cpu");
     assert_true(member(first, "threads", PLAIT_JSON_INTEGER)->u.integer >= 1);
     assert_true(member(first, "memory_total_bytes", PLAIT_JSON_INTEGER)->u.integer > 1 << 20);
+    const plait_json *figures = member(first, "figures", PLAIT_JSON_OBJECT);
+    assert_true(number(plait_json_get(figures, "integer_flop_per_s")) > 1e6);
+    assert_true(number(plait_json_get(figures, "write_bytes_per_s")) > 1e6);
     assert_non_null(strstr(plain.out, "\ncpu "));
+    assert_non_null(strstr(plain.out, "GFLOP/s"));
     assert_non_null(strstr(doctor.out, "bandwidth"));
     plait_json_document_deinit(&document);
     outcome_free(&o);

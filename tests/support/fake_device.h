@@ -1,9 +1,11 @@
 /* A device kind for tests: computes by the reference kernels, one group a node, and lacks what it is told to lack.
  *
- *   fake:lack=matmul+rope:align=256:group=3:share=no:fail=5
+ *   fake:lack=matmul+rope:align=256:group=3:share=no:fail=5:mem=65536:speed=4:link=1000000000:latency=5000
  *
  * `group`: that many neighbouring nodes run as one group; `share`: whether outputs may take over their inputs' bytes;
- * `fail`: the launch with that number (from 1) fails, once. Memory that was never written holds 0xFF, which is no
+ * `fail`: the launch with that number (from 1) fails, once. `mem`: bytes of memory; `speed`: how many times faster than
+ * usual; `link` and `latency`: bytes a second and nanoseconds of all its links; `reach=no`: no direct copies to others.
+ * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
 #ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
 #define PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
@@ -21,9 +23,9 @@ enum { FAKE_NODES_AT_MOST = 1 << 20 };
 typedef struct fake_device {
     plait_device base;
     bool lacks[PLAIT_OP_COUNT];
-    uint64_t alignment;
+    uint64_t alignment, memory_bytes, speed, link_bytes_per_s, latency_ns;
     int group, fail, launches;
-    bool no_share;
+    bool no_share, alone;
 } fake_device;
 
 struct plait_program {
@@ -56,6 +58,14 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strncmp(option, "align=", 6) == 0) return device->alignment = (uint64_t)atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "group=", 6) == 0) return device->group = atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "fail=", 5) == 0) return device->fail = atoi(option + 5), PLAIT_OK;
+    if (strncmp(option, "mem=", 4) == 0)
+        return device->memory_bytes = strtoull(option + 4, NULL, 10), PLAIT_OK;
+    if (strncmp(option, "speed=", 6) == 0) return device->speed = strtoull(option + 6, NULL, 10), PLAIT_OK;
+    if (strncmp(option, "link=", 5) == 0)
+        return device->link_bytes_per_s = strtoull(option + 5, NULL, 10), PLAIT_OK;
+    if (strncmp(option, "latency=", 8) == 0)
+        return device->latency_ns = strtoull(option + 8, NULL, 10), PLAIT_OK;
+    if (strcmp(option, "reach=no") == 0) return device->alone = true, PLAIT_OK;
     if (strcmp(option, "share=no") == 0) return device->no_share = true, PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown", option);
 }
@@ -68,6 +78,10 @@ static inline plait_status fake_create(const char *const *options, int n_options
     device->base.vtable = &fake_vtable;
     device->alignment = 64;
     device->group = 1;
+    device->memory_bytes = (uint64_t)1 << 34;
+    device->speed = 1;
+    device->link_bytes_per_s = 10000000000;
+    device->latency_ns = 10000;
     strcpy(device->base.name, "fake");
     for (int i = 0; i < n_options; i++) {
         plait_status status = fake_option(device, options[i]);
@@ -84,12 +98,13 @@ static inline void fake_destroy(plait_device *device) {
 }
 
 static inline plait_status fake_describe(plait_device *device, plait_device_info *out) {
+    const fake_device *fake = (const fake_device *)device;
     *out = (plait_device_info){.kind = "fake",
                                .numeric_class = "reference",
-                               .memory_total_bytes = (uint64_t)1 << 34,
-                               .memory_free_bytes = (uint64_t)1 << 34,
-                               .max_buffer_bytes = (uint64_t)1 << 34,
-                               .alignment = ((fake_device *)device)->alignment,
+                               .memory_total_bytes = fake->memory_bytes,
+                               .memory_free_bytes = fake->memory_bytes,
+                               .max_buffer_bytes = fake->memory_bytes,
+                               .alignment = fake->alignment,
                                .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
     memcpy(out->name, device->name, sizeof out->name);
     return PLAIT_OK;
@@ -98,6 +113,30 @@ static inline plait_status fake_describe(plait_device *device, plait_device_info
 static inline plait_status fake_health(plait_device *device) {
     (void)device;
     return PLAIT_OK;
+}
+
+static inline plait_status fake_figures(plait_device *device, plait_device_figures *out) {
+    const fake_device *fake = (const fake_device *)device;
+    uint64_t speed = fake->speed, link = fake->link_bytes_per_s, ns = fake->latency_ns;
+    *out = (plait_device_figures){.struct_bytes = sizeof *out,
+                                  .integer_flop_per_s = 200000000000 * speed,
+                                  .float_flop_per_s = 100000000000 * speed,
+                                  .attention_flop_per_s = 50000000000 * speed,
+                                  .weight_bytes_per_s = 10000000000 * speed,
+                                  .bytes_per_s = 10000000000 * speed,
+                                  .launch_ns = 2000,
+                                  .node_ns = 100,
+                                  .write_bytes_per_s = link,
+                                  .read_bytes_per_s = link,
+                                  .peer_bytes_per_s = link,
+                                  .write_ns = ns,
+                                  .read_ns = ns,
+                                  .peer_ns = ns};
+    return PLAIT_OK;
+}
+
+static inline bool fake_reaches(plait_device *device, plait_device *other) {
+    return device == other || (!((fake_device *)device)->alone && plait_host_reaches(device, other));
 }
 
 /* ---- memory ---- */
@@ -290,7 +329,8 @@ const plait_device_vtable fake_vtable = {
     .prepared_destroy = fake_prepared_destroy,
     .compile = fake_compile,
     .program_destroy = fake_program_destroy,
-    .reaches = plait_host_reaches,
+    .reaches = fake_reaches,
+    .figures = fake_figures,
     .health = fake_health,
 };
 

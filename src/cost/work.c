@@ -1,0 +1,52 @@
+/* What a node does, and how long that takes on a device of given figures: the slower of its arithmetic and its bytes,
+ * plus what every node costs. Invariant: pure functions; the same shapes and figures give the same number. */
+#include "cost/cost.h"
+
+static bool is_weight(const plait_graph *graph, uint32_t tensor) {
+    return graph->storages[graph->tensors[tensor].storage].kind == PLAIT_STORAGE_WEIGHT;
+}
+
+/* Bytes of the constant operands that a product reads whole; those of a lookup are counted by its op, by rows. */
+static double weight_bytes(const plait_graph *graph, const plait_graph_node *node, const plait_op_use *use) {
+    double bytes = 0;
+    for (int i = 0; i < use->n_inputs; i++)
+        if (plait_op_has(use, i) && is_weight(graph, node->inputs[i]))
+            bytes += (double)plait_operand_span_bytes(&use->inputs[i]);
+    return bytes;
+}
+
+void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t n, const int64_t *values,
+                     plait_op_use *use, plait_work *out) {
+    const plait_graph_node *node = &graph->nodes[n];
+    plait_graph_use(graph, n, values, use);
+    *out = (plait_work){.kind = (plait_cost_class)cost->classes[use->op->id],
+                        .flop = plait_op_flop(use),
+                        .bytes = plait_op_bytes(use)};
+    if (out->kind != PLAIT_COST_PRODUCT) return;
+    out->quantised = plait_dtype_quantised(use->inputs[0].dtype);
+    out->weight_bytes = weight_bytes(graph, node, use);
+    if (out->weight_bytes > out->bytes) out->weight_bytes = out->bytes; /* at 0 columns nothing is read */
+    out->bytes -= out->weight_bytes;
+}
+
+static double slower(double a, double b) {
+    return a > b ? a : b;
+}
+
+double plait_cost_time(const plait_cost *cost, int device, const plait_work *work) {
+    const plait_device_figures *f = &cost->devices[device];
+    double seconds = work->bytes / (double)f->bytes_per_s;
+    if (work->kind == PLAIT_COST_PRODUCT) {
+        uint64_t rate = work->quantised ? f->integer_flop_per_s : f->float_flop_per_s;
+        seconds += work->weight_bytes / (double)f->weight_bytes_per_s;
+        seconds = slower(seconds, work->flop / (double)rate);
+    } else if (work->kind == PLAIT_COST_ATTENTION) {
+        seconds = slower(seconds, work->flop / (double)f->attention_flop_per_s);
+    }
+    return (double)f->node_ns + 1e9 * seconds;
+}
+
+double plait_cost_transfer(const plait_cost *cost, int from, int to, double bytes) {
+    const plait_link_figures *link = &cost->links[(size_t)from * (size_t)cost->n_devices + (size_t)to];
+    return from == to ? 0 : (double)link->latency_ns + 1e9 * bytes / (double)link->bytes_per_s;
+}
