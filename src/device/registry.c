@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "device/cpu/cpu.h"
 #include "device/null/null.h"
+#include "device/sim/sim.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +22,8 @@ enum { MAX_KINDS = 32, MAX_OPTIONS = 32 };
 /* The built-in kinds, in the order in which they are listed. */
 #define BUILT_IN_KINDS(X)                                                                                    \
     X(plait_cpu_vtable)                                                                                      \
-    X(plait_null_vtable)
+    X(plait_null_vtable)                                                                                     \
+    X(plait_sim_vtable)
 
 static plait_device_vtable kinds[MAX_KINDS];
 static int n_kinds;

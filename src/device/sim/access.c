@@ -1,0 +1,184 @@
+/* What commands touch: whether the order of two of them can be told from any byte, and whether their regions are ones
+ * that exist. Everything is an upper bound: fields that are read when a command runs count in full. */
+#include "device/sim/sim.h"
+
+#include "base/size.h"
+#include "plait/host_queue.h"
+
+typedef struct access {
+    const void *space; /* a buffer that the host cannot address, or NULL for host memory */
+    uint64_t begin, end;
+    bool written;
+} access;
+
+/* Bytes [offset, +size) of a buffer. Buffers that the host can address may overlap host memory, and each other. */
+static access of_buffer(const plait_buffer *buffer, uint64_t offset, uint64_t size_bytes, bool written) {
+    uint64_t end;
+    if (!plait_add_u64(offset, size_bytes, &end)) end = UINT64_MAX;
+    access a = {.space = buffer, .begin = offset, .end = end, .written = written};
+    if (buffer && buffer->host) {
+        a.space = NULL;
+        a.begin += (uint64_t)(uintptr_t)buffer->host;
+        if (!plait_add_u64(end, (uint64_t)(uintptr_t)buffer->host, &a.end)) a.end = UINT64_MAX;
+    }
+    return a;
+}
+
+static access of_region(const plait_region *region, bool written) {
+    return of_buffer(region->buffer, region->offset, region->size_bytes, written);
+}
+
+static access of_host(const void *host, uint64_t size_bytes, bool written) {
+    uint64_t begin = (uint64_t)(uintptr_t)host, end;
+    if (!plait_add_u64(begin, size_bytes, &end)) end = UINT64_MAX;
+    return (access){.begin = begin, .end = host ? end : begin, .written = written};
+}
+
+/* The i-th access of a transfer. */
+static bool of_transfer(const plait_command *command, size_t i, access *out) {
+    const plait_region *region = &command->transfer.region;
+    const plait_box *box = command->transfer.box;
+    bool write = command->kind == PLAIT_COMMAND_WRITE;
+    uint64_t host_bytes = region->size_bytes;
+    if (box)
+        host_bytes = plait_box_span(box, write ? box->source_row_pitch : box->target_row_pitch,
+                                    write ? box->source_plane_pitch : box->target_plane_pitch);
+    switch (i) {
+    case 0: *out = of_region(region, write); return true;
+    case 1: *out = of_host(command->transfer.host, host_bytes, !write); return true;
+    case 2: *out = of_host(command->transfer.size_bytes, sizeof(uint64_t), false); return true;
+    case 3: *out = of_host(box, sizeof *box, false); return true;
+    default: return false;
+    }
+}
+
+static bool of_copy(const plait_command *command, size_t i, access *out) {
+    switch (i) {
+    case 0: *out = of_region(&command->copy.source, false); return true;
+    case 1: *out = of_region(&command->copy.target, true); return true;
+    case 2: *out = of_host(command->copy.size_bytes, sizeof(uint64_t), false); return true;
+    case 3: *out = of_host(command->copy.box, sizeof *command->copy.box, false); return true;
+    default: return false;
+    }
+}
+
+static bool of_launch(const plait_command *command, size_t i, access *out) {
+    const plait_program *program = command->launch.program;
+    plait_buffer *const *slots = command->launch.slots;
+    if (i < program->n_ranges) {
+        const plait_sim_range *range = &program->ranges[i];
+        const plait_buffer *buffer = slots ? slots[range->slot] : NULL;
+        *out = of_buffer(buffer, range->begin, range->end - range->begin, range->written);
+        return true;
+    }
+    switch (i - program->n_ranges) {
+    case 0: *out = of_host(slots, (uint64_t)program->n_slots * sizeof *slots, false); return true;
+    case 1:
+        *out = of_host(command->launch.dims, (uint64_t)program->n_dims * sizeof(int64_t), false);
+        return true;
+    case 2: *out = of_host(command->launch.trace, sizeof *command->launch.trace, true); return true;
+    case 3:
+        *out = command->launch.trace
+                   ? of_host(command->launch.trace->spans,
+                             command->launch.trace->capacity * sizeof(struct plait_launch_span), true)
+                   : of_host(NULL, 0, true);
+        return true;
+    default: return false;
+    }
+}
+
+/* The i-th access of a command that touches bytes; false behind the last. */
+static bool access_at(const plait_command *command, size_t i, access *out) {
+    switch (command->kind) {
+    case PLAIT_COMMAND_WRITE:
+    case PLAIT_COMMAND_READ: return of_transfer(command, i, out);
+    case PLAIT_COMMAND_COPY: return of_copy(command, i, out);
+    case PLAIT_COMMAND_LAUNCH: return of_launch(command, i, out);
+    case PLAIT_COMMAND_FILL: *out = of_region(&command->fill.region, true); return i == 0;
+    case PLAIT_COMMAND_SIGNAL:
+    case PLAIT_COMMAND_WAIT: break;
+    }
+    return false;
+}
+
+static bool is_event(const plait_command *command) {
+    return command->kind == PLAIT_COMMAND_SIGNAL || command->kind == PLAIT_COMMAND_WAIT;
+}
+
+bool plait_sim_ordered(const plait_command *a, const plait_command *b) {
+    access x, y;
+    if (is_event(a) || is_event(b)) return true;
+    for (size_t i = 0; access_at(a, i, &x); i++)
+        for (size_t j = 0; access_at(b, j, &y); j++)
+            if ((x.written || y.written) && x.space == y.space && x.begin < y.end && y.begin < x.end)
+                return true;
+    return false;
+}
+
+/* ---- regions ---- */
+
+/* Only sums are made with it here. */
+static unsigned char *address(plait_device *device, const plait_buffer *buffer) {
+    if (!plait_sim_reaches(device, buffer->device)) return NULL;
+    return plait_sim_is(buffer->device) ? plait_sim_private((const plait_sim_buffer *)buffer) : buffer->host;
+}
+
+static const plait_host_hooks anywhere = {.address = address};
+
+static plait_status check_box(plait_device *base, const plait_box *box) {
+    const plait_sim_device *device = (const plait_sim_device *)base;
+    return box ? plait_sim_offers(device, PLAIT_SIM_NO_BOXES) : PLAIT_OK;
+}
+
+static plait_status check_region(plait_device *device, const plait_region *region, uint64_t size_bytes,
+                                 const char *what) {
+    unsigned char *bytes;
+    const plait_buffer *buffer = region->buffer;
+    const char *name =
+        buffer && plait_sim_is(buffer->device) ? ((const plait_sim_buffer *)buffer)->name : NULL;
+    plait_status status = plait_host_region_bytes(device, &anywhere, region, size_bytes, what, &bytes);
+    return name ? plait_error_context(status, "%s, buffer \"%s\"", device->name, name)
+                : plait_error_context(status, "%s", device->name);
+}
+
+static plait_status check_transfer(plait_device *device, const plait_command *command) {
+    const plait_region *region = &command->transfer.region;
+    const plait_box *box = command->transfer.box;
+    bool write = command->kind == PLAIT_COMMAND_WRITE;
+    uint64_t n = command->transfer.size_bytes ? *command->transfer.size_bytes : region->size_bytes;
+    PLAIT_TRY(check_box(device, box));
+    if (box)
+        n = plait_box_span(box, write ? box->target_row_pitch : box->source_row_pitch,
+                           write ? box->target_plane_pitch : box->source_plane_pitch);
+    if (region->buffer && region->buffer->device != device)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %s of a buffer of %s", device->name,
+                           write ? "write" : "read", region->buffer->device->name);
+    return check_region(device, region, n, write ? "write" : "read");
+}
+
+static plait_status check_copy(plait_device *device, const plait_command *command) {
+    const plait_region *source = &command->copy.source, *target = &command->copy.target;
+    const plait_box *box = command->copy.box;
+    uint64_t n = command->copy.size_bytes ? *command->copy.size_bytes : source->size_bytes, m = n;
+    PLAIT_TRY(check_box(device, box));
+    if (box) {
+        n = plait_box_span(box, box->source_row_pitch, box->source_plane_pitch);
+        m = plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
+    }
+    PLAIT_TRY(check_region(device, source, n, "copy, source"));
+    return check_region(device, target, m, "copy, target");
+}
+
+plait_status plait_sim_check_regions(plait_device *device, const plait_command *command) {
+    switch (command->kind) {
+    case PLAIT_COMMAND_WRITE:
+    case PLAIT_COMMAND_READ: return check_transfer(device, command);
+    case PLAIT_COMMAND_COPY: return check_copy(device, command);
+    case PLAIT_COMMAND_FILL:
+        return check_region(device, &command->fill.region, command->fill.region.size_bytes, "fill");
+    case PLAIT_COMMAND_LAUNCH:
+    case PLAIT_COMMAND_SIGNAL:
+    case PLAIT_COMMAND_WAIT: break;
+    }
+    return PLAIT_OK;
+}

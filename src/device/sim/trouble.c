@@ -1,0 +1,119 @@
+/* What goes wrong on request: the n-th call that fails, the command at which the device is lost, random delays; and the
+ * slowness of the link. */
+#define _GNU_SOURCE
+#include "device/sim/sim.h"
+
+#include "base/os.h"
+#include "base/size.h"
+#include "plait/host_queue.h"
+
+#include <time.h>
+
+static const struct {
+    const char *word;
+    plait_status status;
+} failures[] = {
+#define FAILURE(upper, word, status) {#word, status},
+    PLAIT_SIM_FAILURE_LIST(FAILURE)
+#undef FAILURE
+};
+
+static const char *const without[] = {
+#define WITHOUT(upper, word, what) what,
+    PLAIT_SIM_WITHOUT_LIST(WITHOUT)
+#undef WITHOUT
+};
+
+plait_status plait_sim_alive(plait_sim_device *device) {
+    return atomic_load_explicit(&device->lost, memory_order_acquire) ? plait_error_raise(&device->loss)
+                                                                     : PLAIT_OK;
+}
+
+plait_status plait_sim_count(plait_sim_device *device, plait_sim_failure kind) {
+    uint64_t fail_at = device->options.fail_at[kind];
+    if (!fail_at) return PLAIT_OK;
+    pthread_mutex_lock(&device->lock);
+    uint64_t n = ++device->calls[kind];
+    pthread_mutex_unlock(&device->lock);
+    if (n != fail_at) return PLAIT_OK;
+    return plait_error(failures[kind].status, "%s: %s number %llu fails, as was asked for", device->base.name,
+                       failures[kind].word, (unsigned long long)n);
+}
+
+void plait_sim_lose(plait_sim_device *device, const char *cause) {
+    plait_error_record loss;
+    plait_error_save(plait_error(PLAIT_DEVICE_LOST, "%s is lost: %s", device->base.name, cause), &loss);
+    pthread_mutex_lock(&device->lock);
+    if (!atomic_load_explicit(&device->lost, memory_order_relaxed)) {
+        device->loss = loss;
+        atomic_store_explicit(&device->lost, true, memory_order_release);
+        plait_sim_queues_fail(device, &loss);
+        for (plait_sim_event *event = device->events; event; event = event->next)
+            plait_sim_event_fail(&event->base, &loss);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static plait_status count_kind(plait_sim_device *device, const plait_command *command) {
+    switch (command->kind) {
+    case PLAIT_COMMAND_WRITE:
+    case PLAIT_COMMAND_READ:
+    case PLAIT_COMMAND_COPY:
+    case PLAIT_COMMAND_FILL: return plait_sim_count(device, PLAIT_SIM_FAIL_COPY);
+    case PLAIT_COMMAND_LAUNCH: return plait_sim_count(device, PLAIT_SIM_FAIL_LAUNCH);
+    case PLAIT_COMMAND_WAIT: return plait_sim_count(device, PLAIT_SIM_FAIL_WAIT);
+    case PLAIT_COMMAND_SIGNAL: break;
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_sim_count_command(plait_sim_device *device, const plait_command *command) {
+    if (device->options.lose_at) {
+        pthread_mutex_lock(&device->lock);
+        uint64_t n = ++device->n_commands;
+        pthread_mutex_unlock(&device->lock);
+        if (n == device->options.lose_at)
+            plait_sim_lose(device, "at the command at which that was asked for");
+    }
+    PLAIT_TRY(plait_sim_alive(device));
+    return count_kind(device, command);
+}
+
+plait_status plait_sim_offers(const plait_sim_device *device, plait_sim_without what) {
+    if (!device->options.without[what]) return PLAIT_OK;
+    return plait_error(PLAIT_UNSUPPORTED, "%s was made without %s", device->base.name, without[what]);
+}
+
+/* splitmix64: every seed gives a sequence of its own. */
+uint64_t plait_sim_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+void plait_sim_sleep_until(uint64_t moment_ns) {
+    struct timespec moment = {.tv_sec = (time_t)(moment_ns / 1000000000u),
+                              .tv_nsec = (long)(moment_ns % 1000000000u)};
+    while (plait_time_ns() < moment_ns) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, NULL);
+}
+
+/* Half of the commands go at once, a few wait for long: what is ordered by luck alone then happens the other way round. */
+void plait_sim_delay(const plait_sim_device *device, uint64_t *random) {
+    uint64_t r = plait_sim_random(random), scale = device->options.delay_max_ns;
+    if (r & 1) return;
+    if (r & 0x1E) scale /= 16;
+    plait_sim_sleep_until(plait_time_ns() + (r >> 8) % (scale + 1));
+}
+
+uint64_t plait_sim_link_claim(plait_sim_device *device, int way, uint64_t size_bytes) {
+    const plait_sim_options *options = &device->options;
+    double move_ns = options->bandwidth > 0 ? (double)size_bytes / options->bandwidth * 1e9 : 0;
+    uint64_t now = plait_time_ns();
+    pthread_mutex_lock(&device->lock);
+    uint64_t *free_ns = &device->link_free_ns[way];
+    *free_ns = (*free_ns > now ? *free_ns : now) + (uint64_t)move_ns;
+    uint64_t arrival = *free_ns + options->latency_ns;
+    pthread_mutex_unlock(&device->lock);
+    return arrival;
+}
