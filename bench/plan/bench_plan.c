@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 64, COLUMNS = PLAIT_PASS_COUNT + 2, GRAPH = PLAIT_PASS_COUNT, RESIDENCE };
+enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 2, GRAPH = PLAIT_PASS_COUNT, RESIDENCE };
 
 static const char *const columns[COLUMNS] = {[GRAPH] = "graph",
                                              [RESIDENCE] = "residence",
@@ -125,7 +125,8 @@ static void bench_graph(kind which, int64_t n, spread how, int rounds) {
     static const char *const names[] = {"chain", "mesh", "decoder 1B"};
     char name[64], patterns[8][8];
     plait_pin pins[8];
-    measured m = {0};
+    static measured m;
+    memset(&m, 0, sizeof m);
     plait_context *context = open_nulls(how.n_devices);
     for (int d = 0; d < how.n_devices; d++) {
         snprintf(patterns[d], sizeof patterns[d], "d%d.*", d);
@@ -148,7 +149,8 @@ static void bench_graph(kind which, int64_t n, spread how, int rounds) {
 static void bench_model(const char *path, const char *devices, int rounds) {
     plait_context *context;
     plait_model *model;
-    measured m = {0};
+    static measured m;
+    memset(&m, 0, sizeof m);
     char name[64];
     if (plait_context_open(&context, devices, NULL) != PLAIT_OK) fail_now("context");
     plait_model_options options = {.dry = true};
