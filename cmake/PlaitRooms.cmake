@@ -19,6 +19,18 @@ if(NOT PLAIT_KERNELS_ONLY)
   set(PLAIT_TEXT_LIBS PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON)
 endif()
 
+# hwloc belongs to the room device, which opens the library when a share of the machine is asked for: headers are needed
+# to build that, the library never.
+if(NOT DEFINED PLAIT_HWLOC)
+  pkg_check_modules(PLAIT_HWLOC QUIET "hwloc>=2.4" "hwloc<3")
+  if(NOT PLAIT_HWLOC_FOUND)
+    message(STATUS "hwloc is missing: NUMA nodes and kinds of cores are read from the system's files alone")
+  endif()
+  set(PLAIT_HWLOC ${PLAIT_HWLOC_FOUND})
+endif()
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/device/topology_hwloc.c" PROPERTIES
+  COMPILE_DEFINITIONS "PLAIT_HWLOC=$<BOOL:${PLAIT_HWLOC}>" INCLUDE_DIRECTORIES "${PLAIT_HWLOC_INCLUDE_DIRS}")
+
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)

@@ -11,7 +11,7 @@ absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$caller/$1" ;; e
 
 # Debian packages, by what needs them.
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config libpcre2-dev libutf8proc-dev libjansson-dev
-    libcmocka-dev libsimde-dev zlib1g-dev)
+    libcmocka-dev libsimde-dev zlib1g-dev libhwloc-dev)
 packages_clang=(clang libclang-rt-14-dev)
 packages_models=(python3 python3-pip ca-certificates)
 packages_test=(g++ git python3 clang-format-14 util-linux)

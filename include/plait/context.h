@@ -16,8 +16,10 @@ typedef struct plait_context_options {
 } plait_context_options;
 
 /* Opens the devices of a comma-separated list of items `kind[:key=value]...`, for example
- * "cpu:threads=1,cpu:threads=1"; NULL or "" means "cpu". The same kind twice is legal. Unknown kinds and keys are
- * INVALID_ARGUMENT. `options` may be NULL. The context is used by one thread at a time, except by runs. */
+ * "cpu:threads=1,cpu:threads=1"; NULL or "" means "cpu". The same kind twice is legal; each kind decides what becomes of
+ * its items (plait_device_vtable.expand): "cpu:numa=each" is a device of each NUMA node, "cpu,cpu" two with half of the
+ * processors each. Unknown kinds and keys are INVALID_ARGUMENT. `options` may be NULL. The context is used by one thread
+ * at a time, except by runs. */
 plait_status plait_context_open(plait_context **out, const char *devices,
                                 const plait_context_options *options);
 /* Everything made in the context must be destroyed before. Accepts NULL. */

@@ -145,8 +145,8 @@ typedef struct plait_segment_node {
     uint32_t node;    /* id in the lowered graph */
     int n_inputs, n_outputs;
     uint32_t present;
-    plait_segment_operand *inputs;  /* [n_inputs], the planner's; absent ones are zeroed */
-    plait_segment_operand *outputs; /* [n_outputs], the planner's */
+    plait_segment_operand inputs[PLAIT_MAX_INPUTS];
+    plait_segment_operand outputs[PLAIT_MAX_OUTPUTS];
     plait_attr attrs[PLAIT_MAX_ATTRS];
 } plait_segment_node;
 
@@ -337,6 +337,9 @@ typedef enum plait_device_object {
     PLAIT_OBJECT_PROGRAM
 } plait_device_object;
 
+/* Where `expand` puts the options of a device that item number `item` becomes, without the kind. */
+typedef plait_status plait_item_sink(void *user, int item, const char *options);
+
 /* The must-haves come first. An optional slot that is NULL is filled by plait_device_register with a stub that
  * returns UNSUPPORTED, or with the default that the slot's comment names: callers never test a slot for NULL. */
 struct plait_device_vtable {
@@ -458,6 +461,13 @@ struct plait_device_vtable {
     /* States the device's figures, for kinds that know them better than a measurement would. *out is zeroed but for its
      * struct_bytes. Without it the device is measured once and the result is cached. */
     plait_status (*figures)(plait_device *device, plait_device_figures *out);
+
+    /* What becomes of the items of a device list that are of this kind, asked before any is created: one item may become
+     * several (a device of each NUMA node), and items may share out between them what none of them names. items[i]: what
+     * stands behind "kind:", in the order of the list; threads: plait_context_options.threads. Calls emit(user, i,
+     * options) for each device that item i becomes, and returns its failure. Default: every item as it is. */
+    plait_status (*expand)(const char *const *items, int n_items, int threads, plait_item_sink *emit,
+                           void *user);
 };
 
 /* Embedded as first member by every kind. */

@@ -26,6 +26,8 @@ typedef struct plait_host_hooks {
     unsigned char *(*address)(plait_device *device, const plait_buffer *buffer);
     /* Called before each command. May sleep, or fail in its place. NULL: nothing. */
     plait_status (*before)(plait_device *device, plait_queue *queue, const plait_command *command);
+    /* Called once on the queue's own thread, before its first command; never for INLINE queues. NULL: nothing. */
+    void (*begin)(plait_device *device);
 } plait_host_hooks;
 
 /* queue_create of a kind calls this; the others are slots of the vtable as they are. */

@@ -5,16 +5,17 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/strbuf.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -190,15 +191,19 @@ uint64_t plait_time_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+bool plait_os_read_line(const char *path, char *out, size_t capacity) {
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    bool read = fgets(out, (int)plait_min_i64((int64_t)capacity, INT32_MAX), f) != NULL;
+    fclose(f);
+    if (read) out[strcspn(out, "\n")] = '\0';
+    return read;
+}
+
 /* First unsigned number of a small file, or `otherwise` ("max", missing, unreadable). */
 static uint64_t number_in_file(const char *path, uint64_t otherwise) {
-    char text[64] = "";
-    FILE *f = fopen(path, "re");
-    if (!f) return otherwise;
-    char *line = fgets(text, sizeof text, f);
-    fclose(f);
-    char *end;
-    if (!line) return otherwise;
+    char text[64], *end;
+    if (!plait_os_read_line(path, text, sizeof text)) return otherwise;
     unsigned long long value = strtoull(text, &end, 10);
     return end == text ? otherwise : value;
 }
@@ -241,10 +246,15 @@ static void cgroup_memory(uint64_t *out_limit, uint64_t *out_used) {
     *out_used = *out_used > cached ? *out_used - cached : 0;
 }
 
-uint64_t plait_os_memory_available(void) {
-    uint64_t available = meminfo_bytes("MemAvailable:"), limit, used;
+/* What the limit leaves; UINT64_MAX when there is none. */
+static uint64_t cgroup_memory_left(void) {
+    uint64_t limit, used;
     cgroup_memory(&limit, &used);
-    uint64_t left = limit == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
+    return limit == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
+}
+
+uint64_t plait_os_memory_available(void) {
+    uint64_t available = meminfo_bytes("MemAvailable:"), left = cgroup_memory_left();
     return left < available ? left : available;
 }
 
@@ -264,22 +274,42 @@ size_t plait_os_page_bytes(void) {
     return n > 0 ? (size_t)n : 4096;
 }
 
-static int affinity_processors(void) {
-    int n = 0;
-    for (int capacity = 1024; capacity <= 1 << 20; capacity *= 4) {
-        cpu_set_t *set = CPU_ALLOC((size_t)capacity);
-        if (!set) break;
-        size_t bytes = CPU_ALLOC_SIZE((size_t)capacity);
-        int failed = sched_getaffinity(0, bytes, set);
-        if (!failed) n = CPU_COUNT_S(bytes, set);
-        CPU_FREE(set);
-        if (!failed || errno != EINVAL) break;
-    }
-    return n > 0 ? n : 1;
+/* MPOL_PREFERRED of <linux/mempolicy.h>: the node first, others when it is full. */
+enum { PREFER_NODE = 1, MOST_NODES = 1024 };
+
+plait_status plait_os_prefer_node(void *address, uint64_t size_bytes, int node) {
+    unsigned long nodes[MOST_NODES / (8 * sizeof(long))] = {0};
+    const size_t bits = 8 * sizeof nodes[0];
+    if (node < 0 || node >= MOST_NODES)
+        return plait_error(PLAIT_UNSUPPORTED, "memory of node %d: nodes go up to %d", node, MOST_NODES - 1);
+    nodes[(size_t)node / bits] = 1ul << (size_t)node % bits;
+    /* The kernel reads one bit less than it is told. */
+    if (syscall(SYS_mbind, address, size_bytes, PREFER_NODE, nodes, MOST_NODES + 1, 0) != 0)
+        return plait_error(PLAIT_UNSUPPORTED, "memory of node %d: %s", node, strerror(errno));
+    return PLAIT_OK;
+}
+
+static uint64_t node_field_bytes(int node, const char *name) {
+    char path[64], field[64];
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
+    snprintf(field, sizeof field, "Node %d %s:", node, name);
+    return field_in_file(path, field) * 1024;
+}
+
+plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t *out_free_bytes) {
+    uint64_t total = node_field_bytes(node, "MemTotal"), left = cgroup_memory_left();
+    if (total == 0) return plait_error(PLAIT_NOT_FOUND, "memory of node %d: the system does not tell", node);
+    uint64_t available = node_field_bytes(node, "MemFree") + node_field_bytes(node, "Active(file)") +
+                         node_field_bytes(node, "Inactive(file)");
+    *out_total_bytes = total;
+    *out_free_bytes = left < available ? left : available;
+    return PLAIT_OK;
 }
 
 int plait_os_processors(void) {
-    int n = affinity_processors();
+    plait_cpuset usable;
+    plait_thread_processors(&usable);
+    int n = (int)plait_max_i64(plait_cpuset_count(&usable), 1);
     double quota = 0, period = 0;
     FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
     if (f) {

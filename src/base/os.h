@@ -40,6 +40,10 @@ plait_status plait_file_writer_commit(plait_file_writer *writer);
 /* Closes and removes the temporary; nothing to do after a commit. Accepts a zeroed writer. */
 void plait_file_writer_abandon(plait_file_writer *writer);
 
+/* The first line of a small file, without its line end, cut to fit; false when it cannot be read. For what the system
+ * tells under /proc and /sys. */
+bool plait_os_read_line(const char *path, char *out, size_t capacity);
+
 /* Monotonic time in nanoseconds. */
 uint64_t plait_time_ns(void);
 
@@ -52,6 +56,12 @@ uint64_t plait_os_memory_total(void);
 /* Highest resident set of this process so far, in bytes. */
 uint64_t plait_os_peak_resident(void);
 size_t plait_os_page_bytes(void);
+/* Asks for memory of a NUMA node for these whole pages, which nobody has touched yet; when the node is full, other memory
+ * serves. UNSUPPORTED with the system's reason when it refuses (no such node, or a sandbox forbids it). */
+plait_status plait_os_prefer_node(void *address, uint64_t size_bytes, int node);
+/* Bytes that a NUMA node has, and that can still be had there: free, or pages of files that can be read again. NOT_FOUND
+ * when the system does not tell. */
+plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t *out_free_bytes);
 
 /* ${XDG_CACHE_HOME:-~/.cache}/plait, created if needed. The caller frees *out_path. */
 plait_status plait_os_cache_dir(char **out_path);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -27,6 +28,25 @@ plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*
 void plait_thread_join(plait_thread *thread) {
     if (thread->started) pthread_join(thread->handle, NULL);
     *thread = (plait_thread){0};
+}
+
+/* Both kinds of set are arrays of words, least number first: the system's of unsigned long. */
+_Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "words of a set are the system's");
+
+void plait_thread_processors(plait_cpuset *out) {
+    *out = (plait_cpuset){0};
+    if (sched_getaffinity(0, sizeof *out, (cpu_set_t *)out) != 0) *out = (plait_cpuset){0};
+}
+
+plait_status plait_thread_bind(const plait_thread *thread, const plait_cpuset *processors) {
+    const cpu_set_t *set = (const cpu_set_t *)processors;
+    int error = 0;
+    if (thread)
+        error = pthread_setaffinity_np(thread->handle, sizeof *processors, set);
+    else if (sched_setaffinity(0, sizeof *processors, set) != 0)
+        error = errno;
+    if (error) return plait_error(PLAIT_UNSUPPORTED, "keeping threads to processors: %s", strerror(error));
+    return PLAIT_OK;
 }
 
 bool plait_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {

@@ -3,6 +3,7 @@
 #ifndef PLAIT_BASE_THREAD_H
 #define PLAIT_BASE_THREAD_H
 
+#include "base/cpuset.h"
 #include "base/status.h"
 
 #include <pthread.h>
@@ -21,6 +22,12 @@ plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*
                                 void *argument);
 /* Waits for its end. Accepts a zeroed thread. */
 void plait_thread_join(plait_thread *thread);
+
+/* Processors on which the calling thread may run. An empty set when the system does not tell. */
+void plait_thread_processors(plait_cpuset *out);
+/* Keeps a thread to these processors; NULL: the calling one. UNSUPPORTED with the system's reason when it refuses (none
+ * of them is at hand, or a sandbox forbids it): the thread then runs where it did. */
+plait_status plait_thread_bind(const plait_thread *thread, const plait_cpuset *processors);
 
 /* Sleeps while *word == expected, for at most timeout_ns (UINT64_MAX: for ever). May wake early for no reason:
  * callers loop. Returns false when the time is over. */

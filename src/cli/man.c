@@ -107,10 +107,14 @@ static void program_page(plait_strbuf *out) {
     }
     rows(out, "OPTIONS OF COMMANDS THAT COMPUTE", plait_cli_common_options);
     plait_strbuf_append(
-        out, ".SH DEVICE LISTS\n"
-             "Items separated by commas, each \\fIkind\\fR[:\\fIkey\\fR=\\fIvalue\\fR]..., for example "
-             "cpu:threads=4. \\fBplait devices\\fR lists the kinds. Devices of one kind are called "
-             "\\fIkind\\fR, \\fIkind\\fR:1, \\fIkind\\fR:2, ... in the order of the list.\n");
+        out,
+        ".SH DEVICE LISTS\n"
+        "Items separated by commas, each \\fIkind\\fR[:\\fIkey\\fR=\\fIvalue\\fR]..., for example "
+        "cpu:threads=4. \\fBplait devices\\fR lists the kinds. Devices of one kind are called "
+        "\\fIkind\\fR, \\fIkind\\fR:1, \\fIkind\\fR:2, ... in the order of the list. "
+        "cpu:cores=0\\-3+6 keeps to these processors, cpu:numa=1 to those and the memory of a NUMA node, "
+        "cpu:numa=each is a device of each node; several cpu items that name neither share out the "
+        "processors.\n");
     exit_status(out);
 }
 

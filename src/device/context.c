@@ -6,11 +6,10 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "device/list.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_DEVICES = 64, POOL_BYTES = 32 << 20 };
 
 static const char *const no_list = "cpu";
 
@@ -24,16 +23,6 @@ plait_device *plait_context_device(const plait_context *context, int index) {
 
 const plait_logger *plait_context_logger(const plait_context *context) {
     return &context->logger;
-}
-
-/* The item, with the default number of threads added where a cpu item names none. */
-static plait_status full_item(const char *item, size_t n, int threads, plait_strbuf *out) {
-    plait_strbuf_clear(out);
-    plait_strbuf_append_n(out, item, n);
-    const char *text = plait_strbuf_text(out);
-    bool cpu = strncmp(text, "cpu", 3) == 0 && (text[3] == '\0' || text[3] == ':');
-    if (cpu && threads > 0 && !strstr(text, ":threads=")) plait_strbuf_printf(out, ":threads=%d", threads);
-    return plait_strbuf_status(out);
 }
 
 static plait_status open_device(plait_context *context, const char *item, bool inline_queue) {
@@ -56,26 +45,16 @@ static plait_status open_device(plait_context *context, const char *item, bool i
     return device->vtable->event_create(device, &entry->step_event);
 }
 
-static plait_status open_devices(plait_context *context, const char *list, int threads) {
-    int n = 1;
-    for (const char *p = list; *p; p++) n += *p == ',';
-    if (n > MAX_DEVICES)
-        return plait_error(PLAIT_INVALID_ARGUMENT, "device list: %d items, at most %d", n, MAX_DEVICES);
-    context->devices = plait_alloc_array((size_t)n, sizeof *context->devices);
-    if (!context->devices) return plait_error_memory("device list", (uint64_t)n * sizeof *context->devices);
-    plait_strbuf item;
-    plait_strbuf_init(&item, 4096);
+static plait_status open_devices(plait_context *context, const char *text, int threads) {
+    plait_device_list list;
+    PLAIT_TRY(plait_device_list_parse(text, threads, &list));
     plait_status status = PLAIT_OK;
-    for (const char *p = list; status == PLAIT_OK; p++) {
-        size_t length = strcspn(p, ",");
-        if (length == 0)
-            status = plait_error(PLAIT_INVALID_ARGUMENT, "device list \"%.200s\": an item is empty", list);
-        if (status == PLAIT_OK) status = full_item(p, length, threads, &item);
-        if (status == PLAIT_OK) status = open_device(context, plait_strbuf_text(&item), n == 1);
-        p += length;
-        if (!*p) break;
-    }
-    plait_strbuf_deinit(&item);
+    context->devices = plait_alloc_array((size_t)list.n_items, sizeof *context->devices);
+    if (!context->devices)
+        status = plait_error_memory("device list", (uint64_t)list.n_items * sizeof *context->devices);
+    for (int i = 0; status == PLAIT_OK && i < list.n_items; i++)
+        status = open_device(context, list.items[i].text, list.n_items == 1);
+    plait_device_list_deinit(&list);
     return status;
 }
 
@@ -84,7 +63,6 @@ plait_status plait_context_open(plait_context **out, const char *devices,
     plait_context *context = plait_alloc_array(1, sizeof *context);
     if (!context) return plait_error_memory("context", sizeof *context);
     if (options) context->logger = options->logger;
-    plait_arena_pool_init(&context->pool, POOL_BYTES);
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
     plait_status status = context->lock_ready ? PLAIT_OK : plait_error_memory("context lock", 0);
     if (status == PLAIT_OK)
@@ -108,7 +86,6 @@ void plait_context_close(plait_context *context) {
         if (entry->arena) vtable->buffer_destroy(entry->arena);
         vtable->destroy(entry->device);
     }
-    plait_arena_pool_deinit(&context->pool);
     free(context->devices);
     if (context->lock_ready) pthread_mutex_destroy(&context->submit_lock);
     free(context);

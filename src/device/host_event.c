@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "device/processors.h"
 #include "plait/host_queue.h"
 
 #include <stdlib.h>
@@ -89,13 +90,16 @@ static bool over(host_event *event, uint64_t value, plait_status *out) {
 }
 
 static bool spin(host_event *event, uint64_t value, uint64_t start, uint64_t limit_ns, plait_status *out) {
+    bool done = false;
+    if (!plait_spin_begin()) return false;
     do {
-        for (int i = 0; i < SPINS_PER_LOOK; i++) {
-            if (over(event, value, out)) return true;
+        for (int i = 0; i < SPINS_PER_LOOK && !done; i++) {
+            done = over(event, value, out);
             plait_cpu_relax();
         }
-    } while (plait_time_ns() - start < limit_ns);
-    return false;
+    } while (!done && plait_time_ns() - start < limit_ns);
+    plait_spin_end();
+    return done;
 }
 
 static bool sleep_until(host_event *event, uint64_t value, uint64_t start, uint64_t timeout_ns,

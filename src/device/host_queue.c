@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "device/processors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,12 +170,16 @@ static void run_list(host_queue *queue, const command_list *list) {
 
 /* ---- the queue's thread ---- */
 
+static bool is_idle(host_queue *queue, uint64_t done) {
+    return atomic_load_explicit(&queue->submitted, memory_order_acquire) == done;
+}
+
 /* Waits for a list; false when the queue ends and nothing is left. */
 static bool next_list(host_queue *queue, command_list *out) {
     uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&queue->submitted, memory_order_acquire) != done) break;
-        plait_cpu_relax();
+    if (is_idle(queue, done) && plait_spin_begin()) {
+        for (int i = 0; i < SPINS && is_idle(queue, done); i++) plait_cpu_relax();
+        plait_spin_end();
     }
     pthread_mutex_lock(&queue->lock);
     while (queue->submitted == done && !queue->stop) pthread_cond_wait(&queue->changed, &queue->lock);
@@ -187,6 +192,7 @@ static bool next_list(host_queue *queue, command_list *out) {
 static void *queue_main(void *argument) {
     host_queue *queue = argument;
     command_list list;
+    if (queue->hooks->begin) queue->hooks->begin(queue->base.device);
     while (next_list(queue, &list)) {
         run_list(queue, &list);
         pthread_mutex_lock(&queue->lock);

@@ -121,6 +121,13 @@ static plait_status no_figures(plait_device *device, plait_device_figures *out) 
     return lacks(device, "figures of its own");
 }
 
+static plait_status expand_to_itself(const char *const *items, int n_items, int threads,
+                                     plait_item_sink *emit, void *user) {
+    (void)threads;
+    for (int i = 0; i < n_items; i++) PLAIT_TRY(emit(user, i, items[i]));
+    return PLAIT_OK;
+}
+
 /* Optional slots and what stands in for them: X(slot, stub). */
 #define OPTIONALS(X)                                                                                         \
     X(buffer_import, no_import)                                                                              \
@@ -136,7 +143,8 @@ static plait_status no_figures(plait_device *device, plait_device_figures *out) 
     X(program_update, no_program_update)                                                                     \
     X(time_query, no_time_query)                                                                             \
     X(name_object, no_name_object)                                                                           \
-    X(figures, no_figures)
+    X(figures, no_figures)                                                                                   \
+    X(expand, expand_to_itself)
 
 static void fill_stubs(plait_device_vtable *table) {
 #define FILL(slot, stub)                                                                                     \

@@ -46,15 +46,22 @@ static void run_counting(const plait_cpu_work *work, int phase, int64_t begin, i
         if (c->ran[phase - 1][u] != c->ran[phase][0]) c->wrong++;
 }
 
+static plait_cpu_pool *plain_pool(int n_threads) {
+    plait_cpu_share share;
+    plait_cpu_pool *pool = NULL;
+    plait_cpu_share_plain(n_threads, &share);
+    assert_int_equal(plait_cpu_pool_create(&share, &pool), PLAIT_OK);
+    return pool;
+}
+
 /* Launches with phases of 0, 1, few and many units, which change from launch to launch. */
 static void stress(int n_threads, int launches) {
     static counting c;
-    plait_cpu_pool *pool = NULL;
+    plait_cpu_pool *pool = plain_pool(n_threads);
     uint64_t seed = 5, start = plait_time_ns();
     int64_t expected = 0, ran = 0;
     memset(&c, 0, sizeof c);
     c.work = (plait_cpu_work){.n_phases = PHASES, .units = c.units, .run = run_counting};
-    assert_int_equal(plait_cpu_pool_create(n_threads, &pool), PLAIT_OK);
     assert_int_equal(plait_cpu_pool_threads(pool), n_threads);
     for (int i = 0; i < launches; i++) {
         memset(c.ran, 0, sizeof c.ran);
@@ -92,11 +99,7 @@ static void tiny_launches(void **state) {
 
 static void idle_pools(void **state) {
     (void)state;
-    for (int n = 1; n <= 8; n++) {
-        plait_cpu_pool *pool = NULL;
-        assert_int_equal(plait_cpu_pool_create(n, &pool), PLAIT_OK);
-        plait_cpu_pool_destroy(pool);
-    }
+    for (int n = 1; n <= 8; n++) plait_cpu_pool_destroy(plain_pool(n));
     plait_cpu_pool_destroy(NULL);
 }
 
@@ -152,16 +155,9 @@ static void make_sum(plait_device *device, plait_program **out) {
     use.inputs[1] = use.inputs[0];
     assert_int_equal(plait_op_infer(&use), PLAIT_OK);
     /* The sum is written over x: one value for both would be a write in place, so two with one address. */
-    plait_segment_operand operands[3];
-    plait_segment_node node = {.op = use.op,
-                               .name = "sum",
-                               .n_inputs = 2,
-                               .n_outputs = 1,
-                               .present = 3,
-                               .inputs = operands,
-                               .outputs = operands + 2};
-    operands[0] = operands[1] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
-    operands[2] = (plait_segment_operand){
+    plait_segment_node node = {.op = use.op, .name = "sum", .n_inputs = 2, .n_outputs = 1, .present = 3};
+    node.inputs[0] = node.inputs[1] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
+    node.outputs[0] = (plait_segment_operand){
         .shape = use.outputs[0], .outer.dim = -1, .value = 1, .storage = 1, .needed_after = true};
     plait_segment segment = {.struct_bytes = sizeof segment, .n_nodes = 1, .nodes = &node};
     assert_int_equal(device->vtable->prepare(device, &segment, &prepared), PLAIT_OK);

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "base/os.h"
 #include "conformance/work.h"
+#include "device/topology.h"
 #include "fault/fault.h"
+#include "plait/context.h"
 
 enum { K = 64, N = 3 };
 
@@ -77,6 +80,53 @@ static void null(void **state) {
     fault_each_named("null", life, item);
 }
 
+/* ---- lists and shares ---- */
+
+static plait_status open_list(void *user) {
+    plait_context *context = NULL;
+    plait_status status = plait_context_open(&context, user, NULL);
+    plait_context_close(context);
+    return status;
+}
+
+static void lists(void **state) {
+    char two[] = "cpu:threads=1,null,cpu:isa=portable:threads=2,cpu:cores=0";
+    uint64_t total, left;
+    (void)state;
+    fault_each_named("a list of shares", open_list, two);
+    /* hwloc's own memory is not plait's, but copying what it says is. */
+    if (plait_os_node_memory(0, &total, &left) == PLAIT_OK) {
+        char nodes[] = "cpu:numa=each,cpu:numa=0:threads=1";
+        fault_each_named("a list of nodes", open_list, nodes);
+    }
+}
+
+static plait_status read_system(void *user) {
+    plait_topology topology = {0};
+    (void)user;
+    plait_status status = plait_topology_read_system("/sys", NULL, &topology);
+    plait_topology_deinit(&topology);
+    return status;
+}
+
+static plait_status read_described(void *user) {
+    plait_topology topology = {0};
+    plait_status status = plait_topology_read_hwloc(NULL, user, NULL, &topology);
+    plait_topology_deinit(&topology);
+    return status;
+}
+
+static void topologies(void **state) {
+    char description[] = "pack:2 numa:2 core:2 pu:2";
+    (void)state;
+    fault_each_named("topology of /sys", read_system, NULL);
+    plait_topology probe;
+    if (plait_topology_read_hwloc(NULL, description, NULL, &probe) == PLAIT_UNSUPPORTED)
+        return; /* no hwloc */
+    plait_topology_deinit(&probe);
+    fault_each_named("topology of hwloc", read_described, description);
+}
+
 /* ---- a warm device ---- */
 
 static void warm_lists(void **state) {
@@ -110,7 +160,7 @@ static void warm_lists(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu), cmocka_unit_test(null),
-                                       cmocka_unit_test(warm_lists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu), cmocka_unit_test(null), cmocka_unit_test(lists),
+                                       cmocka_unit_test(topologies), cmocka_unit_test(warm_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The cpu device: options, facts, and the vtable. Invariant: two cpu devices of this program give the same bytes,
+/* The cpu device: life, facts, and the vtable. Invariant: two cpu devices of this program give the same bytes,
  * whatever their options. */
 #include "device/cpu/cpu.h"
 
@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/options.h"
 #include "device/cpu/program.h"
 #include "plait/host_queue.h"
 
@@ -19,62 +20,6 @@
 
 /* The numbers that kernels give; counts up when any of them changes. The same on every instruction set. */
 #define NUMERIC_CLASS "cpu-float-1"
-
-static const char known_keys[] = "threads, isa";
-
-/* ---- options ---- */
-
-static plait_status parse_threads(const char *value, int *out) {
-    char *end;
-    long n = strtol(value, &end, 10);
-    if (end == value || *end || n < 1 || n > PLAIT_CPU_MAX_THREADS)
-        return plait_error(PLAIT_INVALID_ARGUMENT, "threads is \"%.40s\", expected 1 to %d", value,
-                           PLAIT_CPU_MAX_THREADS);
-    *out = (int)n;
-    return PLAIT_OK;
-}
-
-/* Limits the instruction sets to one name and what it comes with, as far as the processor has them. */
-static plait_status parse_isa(const char *value, uint32_t *features) {
-    static const struct {
-        const char *name;
-        uint32_t bits;
-    } sets[] = {
-        {"portable", 0},
-        {"avx2", PLAIT_CPU_AVX2},
-        {"avxvnni", PLAIT_CPU_AVX2 | PLAIT_CPU_AVXVNNI},
-        {"avx512", PLAIT_CPU_AVX2 | PLAIT_CPU_AVX512},
-        {"avx512vnni", PLAIT_CPU_AVX2 | PLAIT_CPU_AVX512 | PLAIT_CPU_AVX512VNNI},
-    };
-    for (size_t i = 0; i < PLAIT_COUNT_OF(sets); i++) {
-        if (strcmp(sets[i].name, value) != 0) continue;
-        char have[64];
-        if (sets[i].bits & ~*features)
-            return plait_error(PLAIT_UNSUPPORTED, "isa is %s, this processor has %s", value,
-                               plait_cpu_features_names(*features, have, sizeof have));
-        *features = sets[i].bits;
-        return PLAIT_OK;
-    }
-    return plait_error(PLAIT_INVALID_ARGUMENT,
-                       "isa is \"%.40s\"; known: portable, avx2, avxvnni, avx512, avx512vnni", value);
-}
-
-static plait_status parse_options(plait_cpu_device *device, const char *const *options, int n_options) {
-    device->n_threads = (int)plait_min_i64(plait_os_processors(), PLAIT_CPU_MAX_THREADS);
-    device->features = plait_cpu_features_detect();
-    for (int i = 0; i < n_options; i++) {
-        const char *option = options[i], *value = strchr(option, '=');
-        size_t n = value ? (size_t)(value - option) : strlen(option);
-        if (value && n == 7 && memcmp(option, "threads", n) == 0)
-            PLAIT_TRY(parse_threads(value + 1, &device->n_threads));
-        else if (value && n == 3 && memcmp(option, "isa", n) == 0)
-            PLAIT_TRY(parse_isa(value + 1, &device->features));
-        else
-            return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown; known: %s", option,
-                               known_keys);
-    }
-    return PLAIT_OK;
-}
 
 /* ---- life ---- */
 
@@ -93,12 +38,15 @@ static plait_status cpu_create(const char *const *options, int n_options, const 
     snprintf(device->base.name, sizeof device->base.name, "cpu");
     if (logger) device->logger = *logger;
     device->memory_total_bytes = plait_os_memory_total();
-    plait_status status = parse_options(device, options, n_options);
-    if (status == PLAIT_OK) status = plait_cpu_pool_create(device->n_threads, &device->pool);
+    plait_cpu_options wanted;
+    plait_status status = plait_cpu_options_parse(options, n_options, &wanted);
+    if (status == PLAIT_OK) status = plait_cpu_options_apply(&wanted, device);
+    if (status == PLAIT_OK) status = plait_cpu_pool_create(&device->share, &device->pool);
     if (status != PLAIT_OK) {
         cpu_destroy(&device->base);
         return status;
     }
+    plait_cpu_try_node(device, device->share.is_this_machine ? device->share.node : -1);
     *out = &device->base;
     return PLAIT_OK;
 }
@@ -123,23 +71,49 @@ static void processor_name(char out[64]) {
 #endif
 }
 
+/* Processor, threads, instruction sets; then the share, and what of it the system refused. */
+static void describe_all(const plait_cpu_device *device, char *out, size_t capacity) {
+    char processor[64], features[64], share[256], refused[224] = "";
+    const char *unbound = plait_cpu_pool_unbound_reason(device->pool), *memory = device->memory_reason;
+    if (!device->share.is_this_machine)
+        snprintf(refused, sizeof refused, " (of a described machine, nothing is bound)");
+    else if (unbound[0] || memory[0])
+        snprintf(refused, sizeof refused, " (refused: %s%s%s)", unbound, unbound[0] && memory[0] ? "; " : "",
+                 memory);
+    processor_name(processor);
+    plait_cpu_features_names(device->features, features, sizeof features);
+    plait_cpu_share_describe(&device->share, share, sizeof share);
+    snprintf(out, capacity, "%s, %d thread%s, %s%s%s%s", processor, device->n_threads,
+             device->n_threads == 1 ? "" : "s", features, share[0] ? ", " : "", share, refused);
+}
+
+/* Of the node whose memory buffers ask for, or of the machine. */
+static plait_status cpu_memory_query(plait_device *base, uint64_t *out_total_bytes,
+                                     uint64_t *out_free_bytes) {
+    const plait_cpu_device *device = (const plait_cpu_device *)base;
+    uint64_t total, left;
+    if (device->memory_node >= 0 && plait_os_node_memory(device->memory_node, &total, &left) == PLAIT_OK) {
+        *out_total_bytes = total < device->memory_total_bytes ? total : device->memory_total_bytes;
+        *out_free_bytes = left;
+        return PLAIT_OK;
+    }
+    *out_total_bytes = device->memory_total_bytes;
+    *out_free_bytes = plait_os_memory_available();
+    return PLAIT_OK;
+}
+
 static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
-    char processor[64], features[64];
     plait_device_info info = {.kind = "cpu",
                               .numeric_class = NUMERIC_CLASS,
-                              .memory_total_bytes = device->memory_total_bytes,
-                              .memory_free_bytes = plait_os_memory_available(),
                               .alignment = PLAIT_CPU_ALIGNMENT,
                               .max_buffer_bytes = device->memory_total_bytes,
                               .n_threads = device->n_threads,
-                              .unified_memory = true,
+                              .unified_memory = device->memory_node < 0 || device->share.only_node,
                               .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
-    processor_name(processor);
-    plait_cpu_features_names(device->features, features, sizeof features);
+    PLAIT_TRY(cpu_memory_query(base, &info.memory_total_bytes, &info.memory_free_bytes));
     memcpy(info.name, base->name, sizeof info.name);
-    snprintf(info.description, sizeof info.description, "%s, %d thread%s, %s", processor, device->n_threads,
-             device->n_threads == 1 ? "" : "s", features);
+    describe_all(device, info.description, sizeof info.description);
     *out = info;
     return PLAIT_OK;
 }
@@ -154,7 +128,12 @@ static plait_status cpu_launch(plait_device *device, const plait_program *progra
     return plait_cpu_launch((plait_cpu_device *)device, program, slots, dims, trace);
 }
 
-static const plait_host_hooks cpu_hooks = {.launch = cpu_launch};
+/* The queue's own thread is worker 0 of every launch. */
+static void cpu_queue_begin(plait_device *device) {
+    plait_cpu_pool_adopt(((plait_cpu_device *)device)->pool);
+}
+
+static const plait_host_hooks cpu_hooks = {.launch = cpu_launch, .begin = cpu_queue_begin};
 
 static plait_status cpu_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
     return plait_host_queue_create(device, flags, &cpu_hooks, out);
@@ -200,7 +179,8 @@ const plait_device_vtable plait_cpu_vtable = {
     .struct_bytes = sizeof(plait_device_vtable),
     .sizes = PLAIT_DEVICE_SIZES,
     .kind = "cpu",
-    .doc = "this machine's processor cores; threads=N, isa=portable|avx2|avxvnni|avx512|avx512vnni",
+    .doc = "this machine's processor cores; threads=N, cores=0-3+6, numa=NODE, "
+           "isa=portable|avx2|avxvnni|avx512|avx512vnni",
     .create = cpu_create,
     .destroy = cpu_destroy,
     .describe = cpu_describe,
@@ -226,5 +206,7 @@ const plait_device_vtable plait_cpu_vtable = {
     .encodings = plait_cpu_encodings,
     .pack = plait_cpu_pack_rows,
     .unpack = plait_cpu_unpack_rows,
+    .memory_query = cpu_memory_query,
+    .expand = plait_cpu_expand,
     .reaches = plait_host_reaches,
 };

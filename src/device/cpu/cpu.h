@@ -15,14 +15,20 @@ typedef struct plait_cpu_device {
     plait_device base;
     uint32_t features; /* PLAIT_CPU_... bits that kernels may use */
     int n_threads;
+    plait_cpu_share share;
     plait_cpu_pool *pool; /* Owned. */
-    uint64_t memory_total_bytes;
+    /* Node whose memory buffers ask for; -1: none, or the system refuses, for the reason below. */
+    int memory_node;
+    char memory_reason[96];
+    uint64_t memory_total_bytes; /* of the machine: a full node is helped out by others */
     plait_logger logger;
 } plait_cpu_device;
 
 /* The parts of the vtable, by file. */
 
 /* buffer.c */
+/* Whether the system gives memory of a node on demand, found out with one page: sets memory_node or memory_reason. */
+void plait_cpu_try_node(plait_cpu_device *device, int node);
 plait_status plait_cpu_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out);
 void plait_cpu_buffer_destroy(plait_buffer *buffer);

@@ -1,6 +1,9 @@
-/* Workers, barriers and ranges. Invariants: a worker touches the shared work only between the start of a launch and
- * its arrival at the last barrier; the range of a worker for phase p + 1 is published before it arrives at the barrier
- * behind phase p, in the other of two sets, which nobody reads any more at that time. */
+/* Workers, barriers and ranges. Invariants: a worker touches the shared work only between the start of a launch that it
+ * takes part in and its arrival at the last barrier; the range of a worker for phase p + 1 is published before it arrives
+ * at the barrier behind phase p, in the other of two sets, which nobody reads any more at that time.
+ *
+ * A launch has the workers [0, n) with n from device/processors.h. Its number and n are one word, so that a worker that is
+ * left out never reads what the next launch is already writing: it learns from the word alone that it is left out. */
 #include "device/cpu/pool.h"
 
 #include "base/alloc.h"
@@ -8,11 +11,14 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "device/processors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
+    WORKER_BITS = 9, /* of the launch word: number of workers, at most PLAIT_CPU_MAX_THREADS */
     MOST_SPIN_NS = 30000,
     LEAST_SPIN_NS = 500,
     SPINS_PER_LOOK = 16,   /* at the clock, which costs as much as some of them */
@@ -35,20 +41,31 @@ typedef struct worker {
     plait_thread thread;
 } worker;
 
+_Static_assert(PLAIT_CPU_MAX_THREADS < 1 << WORKER_BITS,
+               "the launch word has room for the number of workers");
+
 struct plait_cpu_pool {
-    _Alignas(64) _Atomic uint32_t launch; /* counts launches; futex word of idle workers */
-    _Atomic uint32_t sleeping;            /* on `launch` */
+    /* Number of the launch, and below WORKER_BITS how many workers it has; futex word of idle workers. */
+    _Alignas(64) _Atomic uint32_t launch;
+    _Atomic uint32_t sleeping; /* on `launch` */
     _Atomic bool stop;
     const plait_cpu_work *work;
-    /* Arrivals at barriers since the beginning, modulo 2^32: a barrier is passed when it has grown by n_threads. Also
+    int n_workers;         /* of the launch */
+    uint32_t first_before; /* `arrived` when the launch began */
+    /* Arrivals at barriers since the beginning, modulo 2^32: a barrier is passed when it has grown by n_workers. Also
      * the futex word of those who wait. One word, so that an arrival is one transfer between processors. */
     _Alignas(64) _Atomic uint32_t arrived;
     _Alignas(64) _Atomic uint32_t waiting; /* asleep on `arrived` */
     _Alignas(64) pthread_mutex_t holder;
+    plait_cpu_share share;
+    plait_processor_user user;
+    plait_cpuset holder_processors; /* where the holder ran before */
     int n_threads;
-    bool may_spin, holder_ready;
+    bool may_spin, holder_ready, bound, even;
+    char unbound_reason[96];
     home_range *ranges; /* Owned. One a worker. */
     worker *workers;    /* Owned. n_threads; the first one has no thread. */
+    uint32_t *weights;  /* Owned. n_threads + 1: weights[i] is what workers [0, i) weigh together */
 };
 
 /* ---- waiting ---- */
@@ -72,9 +89,9 @@ static bool spin(_Atomic uint32_t *word, uint32_t before, uint32_t n, uint64_t *
 }
 
 /* Returns when *word - before >= n. */
-static void wait_growth(const plait_cpu_pool *pool, _Atomic uint32_t *word, _Atomic uint32_t *sleepers,
-                        uint32_t before, uint32_t n, uint64_t *spin_ns) {
-    if (pool->may_spin && spin(word, before, n, spin_ns)) return;
+static void wait_growth(bool may_spin, _Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t before,
+                        uint32_t n, uint64_t *spin_ns) {
+    if (may_spin && spin(word, before, n, spin_ns)) return;
     atomic_fetch_add(sleepers, 1);
     for (uint32_t value; (value = atomic_load(word)) - before < n;) plait_futex_wait(word, value, UINT64_MAX);
     atomic_fetch_sub(sleepers, 1);
@@ -86,12 +103,12 @@ static void wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
 
 static void barrier(plait_cpu_pool *pool, int thread) {
     home_range *own = &pool->ranges[thread];
-    uint32_t before = own->before_barrier, n = (uint32_t)pool->n_threads;
+    uint32_t before = own->before_barrier, n = (uint32_t)pool->n_workers;
     own->before_barrier += n;
     if (atomic_fetch_add(&pool->arrived, 1) + 1 - before == n)
         wake(&pool->arrived, &pool->waiting);
     else
-        wait_growth(pool, &pool->arrived, &pool->waiting, before, n, &own->barrier_spin_ns);
+        wait_growth(pool->may_spin, &pool->arrived, &pool->waiting, before, n, &own->barrier_spin_ns);
 }
 
 /* ---- units ---- */
@@ -105,10 +122,15 @@ static uint64_t pair(int64_t next, int64_t end) {
     return (uint64_t)next << 32 | (uint64_t)end;
 }
 
+/* Where the home range of a worker begins, of n units: the same for equal n, so that rows stay with their worker. */
+static int64_t home_start(const plait_cpu_pool *pool, int64_t n, int thread) {
+    if (pool->even) return plait_part_start(n, thread, pool->n_workers);
+    return n * pool->weights[thread] / pool->weights[pool->n_workers];
+}
+
 static void publish(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
     int64_t units = work->units[phase], grain = grain_of(units), n = (units + grain - 1) / grain;
-    uint64_t range =
-        pair(plait_part_start(n, thread, pool->n_threads), plait_part_start(n, thread + 1, pool->n_threads));
+    uint64_t range = pair(home_start(pool, n, thread), home_start(pool, n, thread + 1));
     atomic_store_explicit(&pool->ranges[thread].left[phase & 1], range, memory_order_release);
 }
 
@@ -135,7 +157,7 @@ static void run_range(plait_cpu_pool *pool, const plait_cpu_work *work, int phas
 
 /* True when everybody else has arrived at the next barrier, soon. */
 static bool others_are_done(const plait_cpu_pool *pool, int thread) {
-    uint32_t before = pool->ranges[thread].before_barrier, others = (uint32_t)pool->n_threads - 1;
+    uint32_t before = pool->ranges[thread].before_barrier, others = (uint32_t)pool->n_workers - 1;
     for (int i = 0; i < (pool->may_spin ? SPINS_BEFORE_HELP : 1); i++) {
         if (atomic_load_explicit(&pool->arrived, memory_order_acquire) - before == others) return true;
         plait_cpu_relax();
@@ -147,8 +169,8 @@ static bool others_are_done(const plait_cpu_pool *pool, int thread) {
 static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
     run_range(pool, work, phase, thread, thread);
     if (others_are_done(pool, thread)) return;
-    for (int k = 1; k < pool->n_threads; k++)
-        run_range(pool, work, phase, (thread + k) % pool->n_threads, thread);
+    for (int k = 1; k < pool->n_workers; k++)
+        run_range(pool, work, phase, (thread + k) % pool->n_workers, thread);
 }
 
 /* ---- phases ---- */
@@ -178,79 +200,135 @@ static bool all_alone(const plait_cpu_work *work) {
     return true;
 }
 
-static void begin_launch(plait_cpu_pool *pool) {
-    atomic_fetch_add(&pool->launch, 1);
+/* Announces what was written before: a launch of n workers, or the end (n = 0). */
+static void begin_launch(plait_cpu_pool *pool, int n) {
+    uint32_t number = atomic_load_explicit(&pool->launch, memory_order_relaxed) >> WORKER_BITS;
+    atomic_store(&pool->launch, (number + 1) << WORKER_BITS | (uint32_t)n);
     wake(&pool->launch, &pool->sleeping);
+}
+
+static void run_alone(const plait_cpu_work *work) {
+    for (int p = 0; p < work->n_phases; p++)
+        if (work->units[p] > 0) work->run(work, p, 0, work->units[p], 0);
 }
 
 void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
     if (work->n_phases == 0) return;
-    if (pool->n_threads == 1 || all_alone(work)) {
-        for (int p = 0; p < work->n_phases; p++)
-            if (work->units[p] > 0) work->run(work, p, 0, work->units[p], 0);
-        return;
+    int n = plait_processors_take(&pool->user);
+    if (n == 1 || all_alone(work)) {
+        run_alone(work);
+    } else {
+        pool->work = work;
+        pool->n_workers = n;
+        pool->first_before = pool->ranges[0].before_barrier = atomic_load(&pool->arrived);
+        /* The first phase's ranges are there before anybody wakes, so that nobody waits for a worker that is late. */
+        for (int i = 0; i < n; i++) publish(pool, work, 0, i);
+        begin_launch(pool, n);
+        run_phases(pool, work, 0);
     }
-    pool->work = work;
-    /* The first phase's ranges are there before anybody wakes, so that nobody waits for a worker that is late. */
-    for (int i = 0; i < pool->n_threads; i++) publish(pool, work, 0, i);
-    begin_launch(pool);
-    run_phases(pool, work, 0);
+    plait_processors_give(&pool->user);
 }
 
 static void *worker_main(void *argument) {
     worker *self = argument;
     plait_cpu_pool *pool = self->pool;
+    home_range *own = &pool->ranges[self->number];
     uint32_t seen = 0;
     for (;;) {
-        wait_growth(pool, &pool->launch, &pool->sleeping, seen, 1, &pool->ranges[self->number].idle_spin_ns);
+        bool may_spin = pool->may_spin && plait_processors_are_plenty(&pool->user);
+        wait_growth(may_spin, &pool->launch, &pool->sleeping, seen, 1, &own->idle_spin_ns);
         seen = atomic_load_explicit(&pool->launch, memory_order_acquire);
         if (atomic_load(&pool->stop)) return NULL;
+        if (self->number >= (int)(seen & ((1u << WORKER_BITS) - 1))) continue;
+        own->before_barrier = pool->first_before;
         run_phases(pool, pool->work, self->number);
     }
 }
 
 /* ---- life ---- */
 
-static plait_status start(plait_cpu_pool *pool) {
-    if (pthread_mutex_init(&pool->holder, NULL) != 0) return plait_error_memory("lock of the cpu threads", 0);
-    pool->holder_ready = true;
-    pool->ranges = plait_alloc_aligned(64, (size_t)pool->n_threads * sizeof *pool->ranges);
-    pool->workers = plait_alloc_array((size_t)pool->n_threads, sizeof *pool->workers);
-    if (!pool->ranges || !pool->workers)
-        return plait_error_memory("cpu threads", (uint64_t)pool->n_threads * sizeof *pool->ranges);
-    for (int i = 0; i < pool->n_threads; i++)
-        pool->ranges[i].barrier_spin_ns = pool->ranges[i].idle_spin_ns = MOST_SPIN_NS;
-    for (int i = 1; i < pool->n_threads; i++) {
-        char name[16];
-        pool->workers[i] = (worker){.pool = pool, .number = i};
-        snprintf(name, sizeof name, "plait-cpu-%d", i);
-        PLAIT_TRY(plait_thread_start(&pool->workers[i].thread, name, worker_main, &pool->workers[i]));
+/* Whether the system lets threads be bound is learnt with the creating thread, which is bound back at once: the only way
+ * to know it also for a single worker, who is somebody else's thread. */
+static void try_binding(plait_cpu_pool *pool) {
+    plait_cpuset before;
+    if (!pool->share.bound) return;
+    plait_thread_processors(&before);
+    pool->bound = plait_thread_bind(NULL, &pool->share.processors) == PLAIT_OK;
+    if (pool->bound) plait_thread_bind(NULL, &before);
+    if (!pool->bound)
+        snprintf(pool->unbound_reason, sizeof pool->unbound_reason, "%s", plait_error_message());
+}
+
+static void weigh(plait_cpu_pool *pool) {
+    pool->even = true;
+    for (int i = 0; i < pool->n_threads; i++) {
+        const plait_cpu_share *share = &pool->share;
+        uint32_t weight = share->n_kinds ? share->kinds[plait_cpu_share_kind_of(share, i)].weight : 1;
+        pool->weights[i + 1] = pool->weights[i] + weight;
+        pool->even = pool->even && weight == pool->weights[1];
     }
+}
+
+static plait_status start_worker(plait_cpu_pool *pool, int number) {
+    worker *w = &pool->workers[number];
+    char name[16];
+    *w = (worker){.pool = pool, .number = number};
+    snprintf(name, sizeof name, "plait-cpu-%d", number);
+    PLAIT_TRY(plait_thread_start(&w->thread, name, worker_main, w));
+    /* It was possible a moment ago; if it is not any more, the worker runs where the system puts it. */
+    if (pool->bound)
+        plait_thread_bind(&w->thread,
+                          &pool->share.kinds[plait_cpu_share_kind_of(&pool->share, number)].processors);
     return PLAIT_OK;
 }
 
-plait_status plait_cpu_pool_create(int n_threads, plait_cpu_pool **out) {
+static plait_status start(plait_cpu_pool *pool) {
+    size_t n = (size_t)pool->n_threads;
+    if (pthread_mutex_init(&pool->holder, NULL) != 0) return plait_error_memory("lock of the cpu threads", 0);
+    pool->holder_ready = true;
+    pool->ranges = plait_alloc_aligned(64, n * sizeof *pool->ranges);
+    pool->workers = plait_alloc_array(n, sizeof *pool->workers);
+    pool->weights = plait_alloc_array(n + 1, sizeof *pool->weights);
+    if (!pool->ranges || !pool->workers || !pool->weights)
+        return plait_error_memory("cpu threads", n * sizeof *pool->ranges);
+    weigh(pool);
+    for (size_t i = 0; i < n; i++)
+        pool->ranges[i].barrier_spin_ns = pool->ranges[i].idle_spin_ns = MOST_SPIN_NS;
+    for (int i = 1; i < pool->n_threads; i++) PLAIT_TRY(start_worker(pool, i));
+    return PLAIT_OK;
+}
+
+plait_status plait_cpu_pool_create(const plait_cpu_share *share, plait_cpu_pool **out) {
     plait_cpu_pool *pool = plait_alloc_aligned(64, sizeof *pool);
     if (!pool) return plait_error_memory("cpu threads", sizeof *pool);
-    pool->n_threads = n_threads;
-    pool->may_spin = n_threads <= plait_os_processors();
+    int processors = plait_os_processors();
+    pool->share = *share;
+    pool->n_threads = share->n_threads;
+    try_binding(pool);
+    if (pool->bound) processors = (int)plait_min_i64(processors, plait_cpuset_count(&share->processors));
+    pool->may_spin = pool->n_threads <= processors;
+    pool->user.n_threads = pool->n_threads;
+    pool->user.bound = pool->bound ? &pool->share.processors : NULL;
     plait_status status = start(pool);
     if (status != PLAIT_OK) {
         plait_cpu_pool_destroy(pool);
         return status;
     }
+    plait_processors_join(&pool->user);
     *out = pool;
     return PLAIT_OK;
 }
 
 void plait_cpu_pool_destroy(plait_cpu_pool *pool) {
     if (!pool) return;
+    plait_processors_leave(&pool->user);
     atomic_store(&pool->stop, true);
-    begin_launch(pool);
+    begin_launch(pool, 0);
     for (int i = 1; pool->workers && i < pool->n_threads; i++) plait_thread_join(&pool->workers[i].thread);
     if (pool->holder_ready) pthread_mutex_destroy(&pool->holder);
     free(pool->ranges);
     free(pool->workers);
+    free(pool->weights);
     free(pool);
 }
 
@@ -258,10 +336,26 @@ int plait_cpu_pool_threads(const plait_cpu_pool *pool) {
     return pool->n_threads;
 }
 
+const char *plait_cpu_pool_unbound_reason(const plait_cpu_pool *pool) {
+    return pool->unbound_reason;
+}
+
+/* ---- the holder ---- */
+
+void plait_cpu_pool_adopt(const plait_cpu_pool *pool) {
+    if (pool->bound) plait_thread_bind(NULL, &pool->share.kinds[0].processors);
+}
+
 void plait_cpu_pool_acquire(plait_cpu_pool *pool) {
     pthread_mutex_lock(&pool->holder);
+    if (!pool->bound) return;
+    plait_thread_processors(&pool->holder_processors);
+    if (!plait_cpuset_equal(&pool->holder_processors, &pool->share.kinds[0].processors))
+        plait_thread_bind(NULL, &pool->share.kinds[0].processors);
 }
 
 void plait_cpu_pool_release(plait_cpu_pool *pool) {
+    if (pool->bound && !plait_cpuset_equal(&pool->holder_processors, &pool->share.kinds[0].processors))
+        plait_thread_bind(NULL, &pool->holder_processors);
     pthread_mutex_unlock(&pool->holder);
 }
