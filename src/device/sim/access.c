@@ -125,9 +125,26 @@ static unsigned char *address(plait_device *device, const plait_buffer *buffer) 
 
 static const plait_host_hooks anywhere = {.address = address};
 
+/* Rows and planes of one side step over one another. */
+static plait_status check_pitch(const plait_device *device, const plait_box *box, const char *side,
+                                uint64_t row_pitch, uint64_t plane_pitch) {
+    plait_box plane = {box->row_bytes, box->n_rows, 1, 0, 0, 0, 0};
+    if (!plait_box_span(box, row_pitch, plane_pitch)) return PLAIT_OK;
+    if ((box->n_rows == 1 || row_pitch >= box->row_bytes) &&
+        (box->n_planes == 1 || plane_pitch >= plait_box_span(&plane, row_pitch, 0)))
+        return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT,
+                       "%s: a box whose %s overlaps itself: %llu rows of %llu bytes, pitches %llu and %llu",
+                       device->name, side, (unsigned long long)box->n_rows,
+                       (unsigned long long)box->row_bytes, (unsigned long long)row_pitch,
+                       (unsigned long long)plane_pitch);
+}
+
 static plait_status check_box(plait_device *base, const plait_box *box) {
-    const plait_sim_device *device = (const plait_sim_device *)base;
-    return box ? plait_sim_offers(device, PLAIT_SIM_NO_BOXES) : PLAIT_OK;
+    if (!box) return PLAIT_OK;
+    PLAIT_TRY(plait_sim_offers((const plait_sim_device *)base, PLAIT_SIM_NO_BOXES));
+    PLAIT_TRY(check_pitch(base, box, "source", box->source_row_pitch, box->source_plane_pitch));
+    return check_pitch(base, box, "target", box->target_row_pitch, box->target_plane_pitch);
 }
 
 static plait_status check_region(plait_device *device, const plait_region *region, uint64_t size_bytes,
@@ -166,7 +183,12 @@ static plait_status check_copy(plait_device *device, const plait_command *comman
         m = plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
     }
     PLAIT_TRY(check_region(device, source, n, "copy, source"));
-    return check_region(device, target, m, "copy, target");
+    PLAIT_TRY(check_region(device, target, m, "copy, target"));
+    bool meet = source->buffer == target->buffer && source->offset < target->offset + m &&
+                target->offset < source->offset + n;
+    if (!meet || box) return PLAIT_OK; /* two boxes may lie in one another's gaps */
+    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: a copy of %llu bytes whose source and target overlap",
+                       device->name, (unsigned long long)n);
 }
 
 plait_status plait_sim_check_regions(plait_device *device, const plait_command *command) {

@@ -35,11 +35,16 @@ plait_status plait_sim_allocation_bytes(plait_device *base, uint64_t size_bytes,
     return PLAIT_OK;
 }
 
+/* Without a size of its own the device has what the one inside has left. */
 uint64_t plait_sim_free_bytes(plait_sim_device *device) {
+    uint64_t total, inner_left = UINT64_MAX;
     pthread_mutex_lock(&device->lock);
-    uint64_t used = device->used_bytes;
+    uint64_t left = device->memory_bytes - device->used_bytes;
     pthread_mutex_unlock(&device->lock);
-    return device->memory_bytes - used;
+    if (!device->options.mem_bytes &&
+        device->inner->vtable->memory_query(device->inner, &total, &inner_left) != PLAIT_OK)
+        return left;
+    return inner_left < left ? inner_left : left;
 }
 
 plait_status plait_sim_memory_query(plait_device *base, uint64_t *out_total_bytes, uint64_t *out_free_bytes) {
@@ -118,6 +123,14 @@ static void free_buffer(plait_sim_device *device, plait_sim_buffer *buffer) {
     give_back(device, buffer->taken_bytes);
     free(buffer->name);
     free(buffer);
+}
+
+void plait_sim_poison(const plait_sim_device *device, plait_buffer *const *slots,
+                      const plait_sim_range *range) {
+    const plait_buffer *buffer = range->begin < range->end && slots ? slots[range->slot] : NULL;
+    if (!device->options.poison || !buffer || range->end > buffer->size_bytes) return;
+    memset((char *)plait_sim_private((const plait_sim_buffer *)buffer) + range->begin, DEAD,
+           range->end - range->begin);
 }
 
 /* ---- the vtable's part ---- */

@@ -228,6 +228,7 @@ static const option_row rows[] = {
     {"latency", parse_time, AT(latency_ns), 0, MAX_TIME_NS},
     {"speed", parse_speed, AT(speed), 0, 0},
     {"flops", parse_flops, AT(flops), 0, 0},
+    {"memory-bandwidth", parse_rate, AT(memory_bandwidth), 0, 0},
     {"overhead", parse_time, AT(overhead_ns), 0, MAX_TIME_NS},
     {"delay", parse_count, AT(delay_seed), 1, MAX_NUMBER},
     {"delay-max", parse_time, AT(delay_max_ns), 1, MAX_TIME_NS},

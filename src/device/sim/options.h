@@ -53,8 +53,9 @@ typedef struct plait_sim_options {
     uint64_t delay_seed, reorder_seed, delay_max_ns;
     uint64_t latency_ns, overhead_ns;
     uint64_t fail_at[PLAIT_SIM_FAILURE_COUNT], lose_at; /* 0: never */
-    double bandwidth, flops;                            /* bytes/s and FLOP/s; 0: as fast as it goes */
-    double speed;                                       /* of launches, share of the inner device's */
+    double bandwidth;                                   /* of the link, bytes/s; 0: as fast as it goes */
+    double flops, memory_bandwidth; /* of launches, FLOP/s and bytes/s; 0: as fast as they go */
+    double speed;                   /* of launches, share of the inner device's */
     bool contiguous, nan, poison, import;
     bool without[PLAIT_SIM_WITHOUT_COUNT], lacks_op[PLAIT_OP_COUNT], lacks_type[PLAIT_DTYPE_LIMIT];
 } plait_sim_options;

@@ -105,7 +105,19 @@ static void add_node(plait_program *program, const plait_segment_node *node) {
         if (node->present >> i & 1u) add_operand(program, &node->inputs[i], false);
     for (int o = 0; o < node->n_outputs; o++) add_operand(program, &node->outputs[o], true);
     program->costs[program->n_costs++] =
-        (plait_sim_cost){plait_op_flop(&use), y->outer, y->outer.dim < 0 ? 1 : y->shape.dims[y->outer.axis]};
+        (plait_sim_cost){plait_op_flop(&use), plait_op_bytes(&use), y->outer,
+                         y->outer.dim < 0 ? 1 : y->shape.dims[y->outer.axis]};
+}
+
+static void add_scratch(plait_program *program, const plait_prepared *prepared) {
+    for (int g = 0; g < prepared->n_groups; g++) {
+        const plait_group *group = &prepared->groups[g];
+        size_t before = program->n_ranges;
+        add_range(program, group->scratch_slot, group->scratch_offset, group->scratch_bytes, true);
+        if (program->n_ranges == before) continue;
+        if (g == 0) program->scratch[0] = program->ranges[before];
+        if (g + 1 == prepared->n_groups) program->scratch[1] = program->ranges[before];
+    }
 }
 
 static plait_status describe(plait_program *program, const plait_segment *segment,
@@ -119,10 +131,7 @@ static plait_status describe(plait_program *program, const plait_segment *segmen
     if (!program->ranges || !program->costs)
         return plait_error_memory("program", n_ranges * sizeof *program->ranges);
     for (int i = 0; i < segment->n_nodes; i++) add_node(program, &segment->nodes[i]);
-    for (size_t g = 0; g < n_groups; g++) {
-        const plait_group *group = &prepared->groups[g];
-        add_range(program, group->scratch_slot, group->scratch_offset, group->scratch_bytes, true);
-    }
+    if (prepared) add_scratch(program, prepared);
     return PLAIT_OK;
 }
 

@@ -25,7 +25,9 @@ typedef struct command_list {
 
 struct plait_sim_queue {
     plait_queue base;
-    plait_queue *inner; /* Owned. INLINE: executes on our thread. */
+    /* Owned. INLINE: they execute on our thread. Launches have one of their own, so that one that fails leaves the
+     * other able to execute what stood before it. */
+    plait_queue *inner, *inner_launches;
     bool copies_only;
     plait_sim_queue *previous, *next;
     char *name;           /* Owned. */
@@ -96,8 +98,9 @@ static plait_buffer *inner_buffer(plait_buffer *buffer) {
 
 static plait_status run_inner(plait_sim_queue *queue, const plait_command *command) {
     const plait_device_vtable *inner = device_of(queue)->inner->vtable;
-    PLAIT_TRY(inner->submit(queue->inner, command, 1));
-    return inner->synchronise(queue->inner);
+    plait_queue *runs = command->kind == PLAIT_COMMAND_LAUNCH ? queue->inner_launches : queue->inner;
+    PLAIT_TRY(inner->submit(runs, command, 1));
+    return inner->synchronise(runs);
 }
 
 /* A command that moves bytes over the link takes as long as the link does. */
@@ -155,22 +158,6 @@ static plait_status bind_slots(plait_sim_queue *queue, const plait_command *comm
     return PLAIT_OK;
 }
 
-/* When a launch that began at `begin_ns` and has ended now would have ended on the simulated device. */
-static uint64_t end_of_launch(const plait_sim_device *device, const plait_command *command,
-                              uint64_t begin_ns) {
-    const plait_sim_options *options = &device->options;
-    const plait_program *program = command->launch.program;
-    double taken_ns = (double)(plait_time_ns() - begin_ns) / options->speed;
-    double flop = 0;
-    for (size_t i = 0; options->flops > 0 && i < program->n_costs; i++) {
-        const plait_sim_cost *cost = &program->costs[i];
-        int64_t n = plait_extent_value(&cost->outer, 1, command->launch.dims);
-        flop += cost->bound > 0 ? cost->flop * (double)n / (double)cost->bound : 0;
-    }
-    if (options->flops > 0 && flop / options->flops * 1e9 > taken_ns) taken_ns = flop / options->flops * 1e9;
-    return begin_ns + (uint64_t)taken_ns + options->overhead_ns;
-}
-
 static plait_status run_launch(plait_sim_queue *queue, const plait_command *command) {
     const plait_sim_device *device = device_of(queue);
     plait_command inner = *command;
@@ -179,9 +166,12 @@ static plait_status run_launch(plait_sim_queue *queue, const plait_command *comm
     PLAIT_TRY(bind_slots(queue, command));
     inner.launch.program = command->launch.program->inner;
     inner.launch.slots = queue->slots;
+    plait_sim_poison(device, command->launch.slots, &command->launch.program->scratch[0]);
     uint64_t begin_ns = plait_time_ns();
     PLAIT_TRY(run_inner(queue, &inner));
-    plait_sim_sleep_until(end_of_launch(device, command, begin_ns));
+    plait_sim_sleep_until(
+        plait_sim_end_of_launch(device, command->launch.program, command->launch.dims, begin_ns));
+    plait_sim_poison(device, command->launch.slots, &command->launch.program->scratch[1]);
     return PLAIT_OK;
 }
 
@@ -212,10 +202,12 @@ static void fail_signal(plait_sim_queue *queue, const plait_command *command) {
         plait_sim_event_fail(event, &queue->failure);
 }
 
-/* `refusal`: what was found wrong with the command before it ran, OK for nothing. */
-static void execute(plait_sim_queue *queue, const plait_command *command, const plait_error_record *refusal) {
+/* `refusal`: what was found wrong with the command before it ran, OK for nothing. `dead`: something that stands before it
+ * has failed. */
+static void execute(plait_sim_queue *queue, const plait_command *command, const plait_error_record *refusal,
+                    bool dead) {
     plait_sim_device *device = device_of(queue);
-    if (!has_failed(queue)) {
+    if (!dead) {
         plait_error_record failure;
         if (device->options.delay_seed) plait_sim_delay(device, &queue->random);
         plait_status status =
@@ -316,8 +308,9 @@ static void *queue_main(void *argument) {
     plait_sim_queue *queue = argument;
     batch b;
     while (gather(queue, &b)) {
+        bool dead = has_failed(queue);
         shuffle(queue, &b);
-        for (int i = 0; i < b.n; i++) execute(queue, b.commands[i], i + 1 == b.n ? &b.refusal : &fine);
+        for (int i = 0; i < b.n; i++) execute(queue, b.commands[i], i + 1 == b.n ? &b.refusal : &fine, dead);
     }
     return NULL;
 }
@@ -388,6 +381,7 @@ static plait_status start(plait_sim_device *device, plait_sim_queue *queue) {
     queue->lock_ready = true;
     PLAIT_TRY(make_room(queue));
     PLAIT_TRY(device->inner->vtable->queue_create(device->inner, PLAIT_QUEUE_INLINE, &queue->inner));
+    PLAIT_TRY(device->inner->vtable->queue_create(device->inner, PLAIT_QUEUE_INLINE, &queue->inner_launches));
     PLAIT_TRY(join_device(device, queue));
     return plait_thread_start(&queue->thread, "plait-sim", queue_main, queue);
 }
@@ -422,6 +416,7 @@ void plait_sim_queue_destroy(plait_queue *base) {
         pthread_mutex_destroy(&queue->lock);
     }
     if (queue->inner) device->inner->vtable->queue_destroy(queue->inner);
+    if (queue->inner_launches) device->inner->vtable->queue_destroy(queue->inner_launches);
     free(queue->slots);
     free(queue->ring);
     free(queue->name);

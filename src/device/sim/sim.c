@@ -25,6 +25,13 @@ static void sim_destroy(plait_device *base) {
     free(device);
 }
 
+static void keep_asked(plait_sim_device *device, const char *const *options, int n_options) {
+    size_t used = 0;
+    for (int i = 0; i < n_options && used < sizeof device->asked; i++)
+        used += (size_t)snprintf(device->asked + used, sizeof device->asked - used, "%s%s", i ? ":" : "",
+                                 options[i]);
+}
+
 /* Whether the device inside computes on memory that it is given; what it has to be otherwise. */
 static plait_status try_import(plait_sim_device *device) {
     plait_sim_map map;
@@ -71,6 +78,7 @@ static plait_status sim_create(const char *const *options, int n_options, const 
     device->base.vtable = &plait_sim_vtable;
     snprintf(device->base.name, sizeof device->base.name, "sim");
     device->begin_ns = plait_time_ns();
+    keep_asked(device, options, n_options);
     plait_status status = plait_sim_options_parse(&device->options, options, n_options);
     if (status == PLAIT_OK) status = open(device, logger);
     if (status != PLAIT_OK) {
@@ -103,8 +111,8 @@ static plait_status sim_describe(plait_device *base, plait_device_info *out) {
                               .n_copy_queues = (int)device->options.copy_queues};
     memcpy(info.name, base->name, sizeof info.name);
     memcpy(info.numeric_class, device->inner_info.numeric_class, sizeof info.numeric_class);
-    snprintf(info.description, sizeof info.description, "simulated on %s: %.200s", device->inner_info.kind,
-             device->inner_info.description);
+    snprintf(info.description, sizeof info.description, "%s%ssimulated on %.80s", device->asked,
+             device->asked[0] ? "; " : "", device->inner_info.description);
     *out = info;
     return PLAIT_OK;
 }
@@ -200,4 +208,5 @@ const plait_device_vtable plait_sim_vtable = {
     .program_update = plait_sim_program_update,
     .time_query = sim_time_query,
     .name_object = sim_name_object,
+    .figures = plait_sim_figures,
 };

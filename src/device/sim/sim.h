@@ -26,6 +26,7 @@ typedef struct plait_sim_device {
     plait_device_info inner_info;
     uint64_t memory_bytes, alignment, granularity_bytes, max_buffer_bytes;
     uint64_t begin_ns; /* zero of the device's clock */
+    char asked[160];   /* the options, for people and for who remembers measured figures */
     bool inner_imports;
     bool lock_ready;
     pthread_mutex_t lock; /* of all below */
@@ -65,9 +66,9 @@ typedef struct plait_sim_range {
     uint64_t begin, end;
 } plait_sim_range;
 
-/* What a program costs in one node: its operations at the bounds, and the dim that they grow with. */
+/* What a node costs: its operations and bytes at the bounds, and the dim that they grow with. */
 typedef struct plait_sim_cost {
-    double flop;
+    double flop, bytes;
     plait_extent outer;
     int64_t bound; /* of the outermost dim */
 } plait_sim_cost;
@@ -76,9 +77,10 @@ struct plait_program {
     plait_program *inner; /* Owned. */
     int n_slots, n_dims;
     size_t n_ranges, n_costs;
-    plait_sim_range *ranges; /* Owned. */
-    plait_sim_cost *costs;   /* Owned. */
-    char *name;              /* Owned. */
+    plait_sim_range scratch[2]; /* of the first group and of the last: dead before a launch, and after it */
+    plait_sim_range *ranges;    /* Owned. */
+    plait_sim_cost *costs;      /* Owned. */
+    char *name;                 /* Owned. */
 };
 
 extern const plait_device_vtable plait_sim_vtable;
@@ -101,6 +103,9 @@ plait_status plait_sim_memory_query(plait_device *device, uint64_t *out_total_by
                                     uint64_t *out_free_bytes);
 /* Where the device inside has the bytes of a buffer; for the device's own threads and calls. */
 void *plait_sim_private(const plait_sim_buffer *buffer);
+/* Overwrites a range of a buffer in `slots` with what dead memory looks like. */
+void plait_sim_poison(const plait_sim_device *device, plait_buffer *const *slots,
+                      const plait_sim_range *range);
 /* Bytes that are not taken. */
 uint64_t plait_sim_free_bytes(plait_sim_device *device);
 
@@ -169,5 +174,10 @@ void plait_sim_delay(const plait_sim_device *device, uint64_t *random);
 void plait_sim_sleep_until(uint64_t moment_ns);
 /* Claims the link for so many bytes in one way (0 in, 1 out); returns when they will have arrived. */
 uint64_t plait_sim_link_claim(plait_sim_device *device, int way, uint64_t size_bytes);
+/* States the figures that the options describe; UNSUPPORTED when they do not say how fast launches are. A slot. */
+plait_status plait_sim_figures(plait_device *device, plait_device_figures *out);
+/* When a launch that began at begin_ns and has ended now would have ended on the device that is simulated. */
+uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_program *program,
+                                 const int64_t *dims, uint64_t begin_ns);
 
 #endif

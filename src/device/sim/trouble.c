@@ -117,3 +117,45 @@ uint64_t plait_sim_link_claim(plait_sim_device *device, int way, uint64_t size_b
     pthread_mutex_unlock(&device->lock);
     return arrival;
 }
+
+/* ---- speed ---- */
+
+/* What is not limited is stated as so fast that it takes no time in any prediction. */
+static const double UNLIMITED = 1e15;
+
+static uint64_t rate(double asked) {
+    return (uint64_t)(asked > 0 ? asked : UNLIMITED);
+}
+
+plait_status plait_sim_figures(plait_device *base, plait_device_figures *out) {
+    const plait_sim_options *o = &((plait_sim_device *)base)->options;
+    if (!(o->flops > 0) && !(o->memory_bandwidth > 0))
+        return plait_error(PLAIT_UNSUPPORTED, "%s: its speed was not given (flops=, memory-bandwidth=)",
+                           base->name);
+    out->integer_flop_per_s = out->float_flop_per_s = out->attention_flop_per_s = rate(o->flops);
+    out->weight_bytes_per_s = out->bytes_per_s = rate(o->memory_bandwidth);
+    out->launch_ns = o->overhead_ns;
+    out->write_bytes_per_s = out->read_bytes_per_s = out->peer_bytes_per_s = rate(o->bandwidth);
+    out->write_ns = out->read_ns = out->peer_ns = o->latency_ns;
+    return PLAIT_OK;
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+/* Nodes one after the other, each bound by arithmetic or by memory; never faster than the device inside was. */
+uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_program *program,
+                                 const int64_t *dims, uint64_t begin_ns) {
+    const plait_sim_options *o = &device->options;
+    double taken_ns = (double)(plait_time_ns() - begin_ns) / o->speed, model_s = 0;
+    for (size_t i = 0; i < program->n_costs; i++) {
+        const plait_sim_cost *cost = &program->costs[i];
+        double share =
+            (double)plait_extent_value(&cost->outer, 1, dims) / (double)(cost->bound ? cost->bound : 1);
+        double flop_s = o->flops > 0 ? cost->flop * share / o->flops : 0;
+        double bytes_s = o->memory_bandwidth > 0 ? cost->bytes * share / o->memory_bandwidth : 0;
+        model_s += larger(flop_s, bytes_s);
+    }
+    return begin_ns + (uint64_t)larger(taken_ns, model_s * 1e9) + o->overhead_ns;
+}
