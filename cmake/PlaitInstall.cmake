@@ -1,13 +1,21 @@
-# What `cmake --install` puts where: headers, library, pkg-config file, program, man pages, completions, licence.
+# What `cmake --install` puts where: headers, the shared and the static library, pkg-config file and CMake package,
+# program, man pages, completions, licence. Everything is found relative to where it lies: an installed tree can be moved.
 #
 #   plait_install()
 
+include(CMakePackageConfigHelpers)
+
 function(plait_install)
+  # What the rooms need beyond libc: only those who link the static library need it again. Named as libraries, not as
+  # pkg-config modules, whose development files nobody else needs.
+  string(JOIN " " PLAIT_STATIC_LIBS ${PCRE2_LDFLAGS} ${UTF8PROC_LDFLAGS} ${JANSSON_LDFLAGS} -lm -ldl -pthread)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/plait" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
   install(TARGETS plait_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS plait_shared EXPORT plait LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
   plait_install_pkg_config()
+  plait_install_package()
   if(NOT TARGET plait)
     return()
   endif()
@@ -28,12 +36,7 @@ function(plait_install_completion shell folder name)
   endif()
 endfunction()
 
-# The library is static, so whoever links it needs what its rooms need.
 function(plait_install_pkg_config)
-  set(PLAIT_PC_REQUIRES "libpcre2-8 libutf8proc jansson")
-  if(PLAIT_KERNELS_ONLY)
-    set(PLAIT_PC_REQUIRES "")
-  endif()
   # Relative to the file itself, so that the installed tree can be moved.
   set(PLAIT_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
@@ -49,4 +52,17 @@ function(plait_install_pkg_config)
   endforeach()
   configure_file("${PROJECT_SOURCE_DIR}/plait.pc.in" "${PROJECT_BINARY_DIR}/plait.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/plait.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+# find_package(plait) gives plait::plait, the shared library, and plait::static.
+function(plait_install_package)
+  set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/plait)
+  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/plaitConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/plaitConfig.cmake" INSTALL_DESTINATION ${folder}
+    PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+  # Before 1.0 every minor version may change the interface.
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/plaitConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${PROJECT_BINARY_DIR}/plaitConfig.cmake" "${PROJECT_BINARY_DIR}/plaitConfigVersion.cmake"
+    DESTINATION ${folder})
+  install(EXPORT plait NAMESPACE plait:: FILE plaitTargets.cmake DESTINATION ${folder})
 endfunction()

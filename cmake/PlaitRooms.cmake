@@ -1,7 +1,7 @@
 # How a room of src/ becomes part of the library, and how tests find their room.
 #
 #   plait_room(NAME DEPS room... LIBS lib...)   compiles src/NAME/**.c; rooms without files yet are skipped
-#   plait_library()                             libplait from all rooms
+#   plait_library()                             libplait from all rooms: plait_shared (libplait.so) and plait_lib (libplait.a)
 #   plait_program()                             the command line program from src/cli
 #
 # Tests are in PlaitTests.cmake and PlaitFuzz.cmake, installing in PlaitInstall.cmake.
@@ -115,6 +115,34 @@ function(plait_room name)
   set_property(GLOBAL APPEND PROPERTY PLAIT_ROOMS ${name})
 endfunction()
 
+# What the shared library exports is said by headers: those of include/plait, in the symbol version PLAIT_0.1, and for the
+# program of this build alone those of src that src/cli includes, in the version PLAIT_PRIVATE_0.1.0. PlaitExports.cmake
+# writes the linker's script.
+function(plait_exports out)
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/plait/*.h")
+  file(GLOB program CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.[ch]")
+  set(private "")
+  foreach(source ${program})
+    file(STRINGS "${source}" lines REGEX "^#include \"[a-z]+/")
+    list(APPEND private ${lines})
+  endforeach()
+  list(TRANSFORM private REPLACE "^#include \"(.*)\".*$" "${PROJECT_SOURCE_DIR}/src/\\1")
+  list(FILTER private EXCLUDE REGEX "/src/(cli|plait)/")
+  list(REMOVE_DUPLICATES private)
+  set(script "${PROJECT_BINARY_DIR}/exports.map")
+  add_custom_command(OUTPUT "${script}"
+    COMMAND "${CMAKE_COMMAND}" "-DCC=${CMAKE_C_COMPILER}" "-DSOURCE=${PROJECT_SOURCE_DIR}" -DVERSION=${PROJECT_VERSION}
+      -DABI=${PLAIT_ABI} "-DPUBLIC=${headers}" "-DPRIVATE=${private}" "-DOUT=${script}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/PlaitExports.cmake"
+    DEPENDS ${headers} "${PROJECT_SOURCE_DIR}/include/plait/ops.inc" ${private} ${program}
+      "${PROJECT_SOURCE_DIR}/cmake/PlaitExports.cmake"
+    COMMENT "Listing exported functions" VERBATIM)
+  set(${out} "${script}" PARENT_SCOPE)
+endfunction()
+
+# The shared library and the static one are made of the same objects. Tests and measuring programs, which see inside,
+# use the static one; the program, examples and everybody else the shared one, so that a process with a vendor's device
+# has one registry of devices and one error record.
 function(plait_library)
   get_property(rooms GLOBAL PROPERTY PLAIT_ROOMS)
   set(objects "")
@@ -124,12 +152,34 @@ function(plait_library)
   add_library(plait_lib STATIC ${objects})
   set_target_properties(plait_lib PROPERTIES OUTPUT_NAME plait)
   target_link_libraries(plait_lib PUBLIC plait_flags Threads::Threads m ${CMAKE_DL_LIBS} ${PLAIT_TEXT_LIBS})
+  # Before 1.0 every minor version may change the interface.
+  set(PLAIT_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  plait_exports(script)
+  add_library(plait_shared SHARED ${objects} "${script}")
+  set_target_properties(plait_shared PROPERTIES OUTPUT_NAME plait EXPORT_NAME plait VERSION ${PROJECT_VERSION}
+    SOVERSION ${PLAIT_ABI} LINK_DEPENDS "${script}" BUILD_RPATH_USE_ORIGIN ON)
+  target_include_directories(plait_shared INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(plait_shared PRIVATE $<BUILD_INTERFACE:plait_flags> Threads::Threads m ${CMAKE_DL_LIBS}
+    ${PLAIT_TEXT_LIBS})
+  target_link_options(plait_shared PRIVATE "LINKER:--version-script=${script}")
+  if(NOT PLAIT_SANITIZE AND NOT PLAIT_FUZZ)
+    target_link_options(plait_shared PRIVATE LINKER:--no-undefined)
+  endif()
 endfunction()
 
 function(plait_program)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
   if(sources AND NOT PLAIT_KERNELS_ONLY)
     add_executable(plait ${sources})
-    target_link_libraries(plait PRIVATE plait_lib)
+    target_link_libraries(plait PRIVATE plait_shared plait_flags Threads::Threads m)
+    # The library is found beside the program (in the build folder) or relative to it (where it is installed), so that
+    # both can be moved; a program that was copied without its library says so.
+    set(places "$ORIGIN")
+    if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}")
+      file(RELATIVE_PATH up "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+      list(APPEND places "$ORIGIN/${up}")
+    endif()
+    set_target_properties(plait PROPERTIES INSTALL_RPATH "${places}" BUILD_WITH_INSTALL_RPATH ON)
   endif()
 endfunction()

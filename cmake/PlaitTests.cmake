@@ -7,7 +7,7 @@
 # A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
 # top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
 # whole library. Labels are the folder and the words of a comment `/* labels: slow serial */`: `slow` tests are left out
-# of sanitizer runs, `serial` tests run alone.
+# of sanitizer runs, `serial` tests run alone. A comment `/* needs: plait_shared */` names targets that must be built too.
 
 # The macros by which a test finds its data.
 function(plait_test_target target)
@@ -29,9 +29,9 @@ endfunction()
 
 # The word behind "KEY:" in a comment of its own near the top of a source, else `default`.
 function(plait_note source key default out)
-  file(STRINGS "${source}" line LIMIT_INPUT 4096 LIMIT_COUNT 1 REGEX "^/\\* ${key}: [a-z ]+ \\*/$")
+  file(STRINGS "${source}" line LIMIT_INPUT 4096 LIMIT_COUNT 1 REGEX "^/\\* ${key}: [a-z_ ]+ \\*/$")
   if(line)
-    string(REGEX REPLACE "^/\\* ${key}: ([a-z ]+) \\*/$" "\\1" default "${line}")
+    string(REGEX REPLACE "^/\\* ${key}: ([a-z_ ]+) \\*/$" "\\1" default "${line}")
   endif()
   set(${out} "${default}" PARENT_SCOPE)
 endfunction()
@@ -88,6 +88,11 @@ function(plait_tests)
     endif()
     plait_link_room(${target} ${room})
     target_link_libraries(${target} PRIVATE ${libraries})
+    plait_note("${source}" needs "" needs)
+    separate_arguments(needs)
+    if(needs)
+      add_dependencies(${target} ${needs})
+    endif()
     add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
     plait_test_properties(${folder}/${name} "${source}" ${folder})
   endforeach()

@@ -52,7 +52,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -80,7 +80,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -128,7 +128,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -152,7 +152,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -177,7 +177,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -202,7 +202,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -224,7 +224,7 @@ _plait() {
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--no-mmap[read the file into memory instead of mapping it]' \
             '--help[this text]' \
             '*:file:_files'
@@ -240,7 +240,7 @@ _plait() {
             '--bench[also time the launch of each op]' \
             '--only[checks whose names match; * stands for anything (op/matmul*)]:PATTERN:_files' \
             '--json[also write every result to a file as JSON]:OUT:_files' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--help[this text]' \
             '*:file:_files'
         ;;
@@ -248,7 +248,7 @@ _plait() {
         _arguments \
             '--devices[these devices instead of one of each kind]:LIST:_files' \
             '--measure[measure again what was measured before]' \
-            '--device-path[load a device kind from a shared library]:LIB:_files' \
+            '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--json[the same as one JSON object]' \
             '--help[this text]'
         ;;

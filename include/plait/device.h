@@ -489,9 +489,10 @@ const plait_device_vtable *plait_device_kind_at(int index);
 plait_status plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
 
 /* Loads kinds from a vendor's shared library (--device-path): it exports plait_device_entry, which is called with
- * 0, 1, 2, ... and returns the vtable of that kind, NULL behind the last one. The library stays loaded for ever once
- * a kind of it is registered. NOT_FOUND when it cannot be opened, INVALID_ARGUMENT when it exports no entry or no
- * kind, or a kind is refused as by plait_device_register. Thread-safe. */
+ * 0, 1, 2, ... and returns the vtable of that kind, NULL behind the last one. All its kinds are registered, or none; the
+ * library then stays loaded for ever. A path without '/' is a file of the current folder, or else one that the system's
+ * loader finds. NOT_FOUND when there is no such file, INVALID_ARGUMENT when it is no library, exports no entry or no
+ * kind, is linked to another copy of plait than the caller, or a kind is refused as by plait_device_register. Thread-safe. */
 plait_status plait_device_load(const char *path);
 typedef const plait_device_vtable *(*plait_device_entry_fn)(int index);
 #define PLAIT_DEVICE_ENTRY "plait_device_entry"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLAIT_EXIT_OK = 0, PLAIT_EXIT_FAILED = 1, PLAIT_EXIT_USAGE = 2 };
+enum { PLAIT_EXIT_OK = 0, PLAIT_EXIT_FAILED = 1, PLAIT_EXIT_USAGE = 2, PLAIT_CLI_MAX_LIST = 64 };
 
 /* Values of all options that any command has; zeroed before parsing, NULL or 0 where not given. */
 typedef struct plait_cli_values {
@@ -22,9 +22,9 @@ typedef struct plait_cli_values {
     const char *positional[4];
     int n_positional;
     /* devices and planning */
-    const char *devices, *split, *ratio, *fit, *verify, *device_path, *trace;
-    const char *pins[64];
-    int n_pins;
+    const char *devices, *split, *ratio, *fit, *verify, *trace;
+    const char *pins[PLAIT_CLI_MAX_LIST], *device_paths[PLAIT_CLI_MAX_LIST];
+    int n_pins, n_device_paths;
     int64_t threads, context, batch;
     const char *kv;
     bool exact, monitor, no_mmap, measure;
@@ -48,7 +48,7 @@ typedef struct plait_cli_values {
 typedef enum plait_cli_kind {
     PLAIT_CLI_FLAG,   /* bool */
     PLAIT_CLI_STRING, /* const char * */
-    PLAIT_CLI_LIST,   /* appends to pins */
+    PLAIT_CLI_LIST,   /* appends to an array of PLAIT_CLI_MAX_LIST; given_offset: of their number, an int */
     PLAIT_CLI_COUNT,  /* int64, 0 or more */
     PLAIT_CLI_NUMBER  /* double */
 } plait_cli_kind;
@@ -87,6 +87,11 @@ extern const plait_cli_option plait_cli_help_option;
 const plait_cli_command *plait_cli_find_command(const char *name);
 
 /* Options that several commands have: rows of their tables. */
+#define PLAIT_CLI_DEVICE_PATH                                                                                \
+    {                                                                                                        \
+        "--device-path", "LIB", PLAIT_CLI_LIST, PLAIT_CLI_FIELD(device_paths),                               \
+            PLAIT_CLI_FIELD(n_device_paths), "load device kinds from a shared library; may be repeated"      \
+    }
 #define PLAIT_CLI_JSON(help)                                                                                 \
     { "--json", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(json), 0, help }
 #define PLAIT_CLI_PROMPT_OPTIONS                                                                             \
@@ -170,6 +175,8 @@ void plait_cli_clear_interrupt(void);
 
 /* ---- opening (open.c) ---- */
 
+/* Loads the libraries of --device-path. */
+plait_status plait_cli_load_devices(const plait_cli_values *values);
 /* Opens a context with the options --devices, -t, --device-path. Returns an exit status, printed already. */
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out);
 /* Opens the context and the model with the common options. On failure prints and returns an exit status, with

@@ -54,10 +54,8 @@ static plait_status check(const plait_cli_values *values, plait_conformance_summ
 
 static int run(const plait_cli_values *values) {
     plait_conformance_summary summary = {0};
-    plait_status status = PLAIT_OK;
     plait_cli_catch_interrupt();
-    if (values->device_path)
-        status = plait_error_context(plait_device_load(values->device_path), "--device-path");
+    plait_status status = plait_cli_load_devices(values);
     if (status == PLAIT_OK) {
         status = check(values, &summary);
         if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
@@ -73,8 +71,7 @@ static const plait_cli_option options[] = {
     {"--only", "PATTERN", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(only), 0,
      "checks whose names match; * stands for anything (op/matmul*)"},
     {"--json", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(out), 0, "also write every result to a file as JSON"},
-    {"--device-path", "LIB", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(device_path), 0,
-     "load a device kind from a shared library"},
+    PLAIT_CLI_DEVICE_PATH,
     PLAIT_CLI_END,
 };
 

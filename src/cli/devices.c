@@ -160,9 +160,9 @@ static int run(const plait_cli_values *values) {
     plait_strbuf_init(&l.devices, 0);
     plait_status status = PLAIT_OK;
     if (values->devices)
-        exit_status = add_listed(&l, values); /* opening a context loads the library */
-    else if (values->device_path)
-        status = plait_error_context(plait_device_load(values->device_path), "--device-path");
+        exit_status = add_listed(&l, values); /* opening a context loads the libraries */
+    else
+        status = plait_cli_load_devices(values);
     if (status == PLAIT_OK && exit_status == PLAIT_EXIT_OK) {
         for (int i = 0; i < plait_device_kind_count(); i++)
             add_kind(&l, plait_device_kind_at(i), i == 0, !values->devices);
@@ -178,8 +178,7 @@ static const plait_cli_option options[] = {
      "these devices instead of one of each kind"},
     {"--measure", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(measure), 0,
      "measure again what was measured before"},
-    {"--device-path", "LIB", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(device_path), 0,
-     "load a device kind from a shared library"},
+    PLAIT_CLI_DEVICE_PATH,
     PLAIT_CLI_JSON("the same as one JSON object"),
     PLAIT_CLI_END,
 };

@@ -114,13 +114,17 @@ static int parse_pins(const plait_cli_values *values, plait_context *context, pl
 
 /* ---- opening ---- */
 
+plait_status plait_cli_load_devices(const plait_cli_values *values) {
+    for (int i = 0; i < values->n_device_paths; i++)
+        PLAIT_TRY(plait_error_context(plait_device_load(values->device_paths[i]), "--device-path"));
+    return PLAIT_OK;
+}
+
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
     plait_context_options options = {.logger = plait_cli_logger(), .threads = (int)values->threads};
     int exit_status = check_range("-t", values->threads, MOST_THREADS);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
-    plait_status status = PLAIT_OK;
-    if (values->device_path)
-        status = plait_error_context(plait_device_load(values->device_path), "--device-path");
+    plait_status status = plait_cli_load_devices(values);
     if (status != PLAIT_OK) return plait_cli_fail(status);
     status = plait_context_open(out, values->devices, &options);
     if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
@@ -129,8 +133,8 @@ int plait_cli_open_context(const plait_cli_values *values, plait_context **out) 
 
 static int open_model(const plait_cli_values *values, plait_model_options *options, plait_context *context,
                       plait_model **out) {
-    plait_pin pins[64];
-    char *copies[64] = {0};
+    plait_pin pins[PLAIT_CLI_MAX_LIST];
+    char *copies[PLAIT_CLI_MAX_LIST] = {0};
     int exit_status = check_split(values, plait_context_device_count(context));
     if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, pins, copies);
     if (exit_status == PLAIT_EXIT_OK) {
@@ -139,7 +143,7 @@ static int open_model(const plait_cli_values *values, plait_model_options *optio
         plait_status status = plait_model_open(out, context, values->positional[0], options);
         if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     }
-    for (int i = 0; i < 64; i++) free(copies[i]);
+    for (int i = 0; i < PLAIT_CLI_MAX_LIST; i++) free(copies[i]);
     return exit_status;
 }
 

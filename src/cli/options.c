@@ -17,7 +17,7 @@ const plait_cli_option plait_cli_common_options[] = {
     {"--split", "MODE", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(split), 0,
      "none, layer or tensor (default: what fits)"},
     {"--ratio", "A,B,...", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(ratio), 0, "shares of the devices"},
-    {"--pin", "PATTERN=DEVICE", PLAIT_CLI_LIST, PLAIT_CLI_FIELD(pins), 0,
+    {"--pin", "PATTERN=DEVICE", PLAIT_CLI_LIST, PLAIT_CLI_FIELD(pins), PLAIT_CLI_FIELD(n_pins),
      "weights and nodes of a name on a device; may be repeated"},
     {"--ctx", "N", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(context), 0,
      "context in tokens (default: the file's, reduced to what fits)"},
@@ -33,8 +33,7 @@ const plait_cli_option plait_cli_common_options[] = {
      "prove plans before they run (default on)"},
     {"--monitor", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(monitor), 0,
      "check every access of devices while running"},
-    {"--device-path", "LIB", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(device_path), 0,
-     "load a device kind from a shared library"},
+    PLAIT_CLI_DEVICE_PATH,
     {"--no-mmap", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(no_mmap), 0,
      "read the file into memory instead of mapping it"},
     PLAIT_CLI_END,
@@ -61,19 +60,26 @@ static const plait_cli_option *find_option(const plait_cli_command *command, con
     return row;
 }
 
+static int append(const plait_cli_command *command, const plait_cli_option *row, const char *text,
+                  plait_cli_values *values) {
+    const char **items = (const char **)(void *)((char *)values + row->offset);
+    int *n = (int *)(void *)((char *)values + row->given_offset);
+    if (*n == PLAIT_CLI_MAX_LIST)
+        return plait_cli_usage("%s: %s: at most %d times", command->name, row->name, PLAIT_CLI_MAX_LIST);
+    items[(*n)++] = text;
+    return PLAIT_EXIT_OK;
+}
+
 static int store(const plait_cli_command *command, const plait_cli_option *row, const char *text,
                  plait_cli_values *values) {
     char *field = (char *)values + row->offset, *end;
+    if (row->kind == PLAIT_CLI_LIST) return append(command, row, text, values);
     if (row->given_offset) *(bool *)((char *)values + row->given_offset) = true;
     errno = 0;
     switch (row->kind) {
     case PLAIT_CLI_FLAG: *(bool *)field = true; return PLAIT_EXIT_OK;
     case PLAIT_CLI_STRING: *(const char **)(void *)field = text; return PLAIT_EXIT_OK;
-    case PLAIT_CLI_LIST:
-        if (values->n_pins == 64)
-            return plait_cli_usage("%s: %s: at most 64 times", command->name, row->name);
-        values->pins[values->n_pins++] = text;
-        return PLAIT_EXIT_OK;
+    case PLAIT_CLI_LIST: break;
     case PLAIT_CLI_COUNT: {
         long long number = strtoll(text, &end, 10);
         if (end == text || *end || errno || number < 0)

@@ -1,8 +1,9 @@
-/* The registry of device kinds, and the parsing of device-list items. This is one of the few places with global
- * state: a table that only grows, under a lock.
+/* The registry of device kinds, loading kinds from libraries, and the parsing of device-list items. This is one of the
+ * few places with global state: a table that only grows, under a lock.
  *
  * Invariant: every registered table is a copy in which each slot is filled, so nobody tests a slot for NULL; a vtable
- * pointer that was handed out stays valid for ever. */
+ * pointer that was handed out stays valid for ever; of a library all kinds are registered, or none. */
+#define _GNU_SOURCE /* dladdr */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/status.h"
@@ -11,13 +12,17 @@
 #include "device/null/null.h"
 #include "device/sim/sim.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { MAX_KINDS = 32, MAX_OPTIONS = 32 };
+/* MAX_TABLE_BYTES: tables of later versions have more slots; a size beyond this is no size. */
+enum { MAX_KINDS = 32, MAX_OPTIONS = 32, MAX_TABLE_BYTES = 65536 };
 
 /* The built-in kinds, in the order in which they are listed. */
 #define BUILT_IN_KINDS(X)                                                                                    \
@@ -179,10 +184,11 @@ static void fill_stubs(plait_device_vtable *table) {
     X(program_destroy)                                                                                       \
     X(health)
 
-/* A kind's name stands before ':' and ',' in a device list. */
+/* A kind's name stands before ':' and ',' in a device list, and in messages. */
 static bool name_is_fine(const char *kind) {
-    size_t n = kind ? strlen(kind) : 0;
-    return n > 0 && n < sizeof((plait_device_info *)0)->kind && strcspn(kind, ":,= ") == n;
+    size_t limit = sizeof((plait_device_info *)0)->kind, n = 0;
+    while (kind && n < limit && isgraph((unsigned char)kind[n]) && !strchr(":,=", kind[n])) n++;
+    return n > 0 && n < limit && kind[n] == '\0';
 }
 
 /* A kind that was compiled against structs of other sizes would read and write beside them. */
@@ -200,18 +206,27 @@ static plait_status check_sizes(const plait_device_vtable *vtable) {
     return PLAIT_OK;
 }
 
+/* The version first: of another one, nothing behind it can be trusted to be what we take it for. */
 static plait_status check_vtable(const plait_device_vtable *vtable) {
+    if ((uintptr_t)vtable % _Alignof(plait_device_vtable) != 0)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "device kind: %p is no address of a table",
+                           (const void *)vtable);
     if (vtable->version != PLAIT_DEVICE_VERSION)
-        return plait_error(PLAIT_INVALID_ARGUMENT, "device kind: interface version %u, expected %d",
-                           vtable->version, PLAIT_DEVICE_VERSION);
-    if (vtable->struct_bytes < offsetof(plait_device_vtable, buffer_import))
         return plait_error(PLAIT_INVALID_ARGUMENT,
-                           "device kind: struct_bytes is %zu, expected %zu with all must-haves",
+                           "device kind: interface version %u, expected %d; compile it with the headers of "
+                           "this plait",
+                           vtable->version, PLAIT_DEVICE_VERSION);
+    if (vtable->struct_bytes < offsetof(plait_device_vtable, buffer_import) ||
+        vtable->struct_bytes > MAX_TABLE_BYTES || vtable->struct_bytes % sizeof(void *) != 0)
+        return plait_error(PLAIT_INVALID_ARGUMENT,
+                           "device kind: struct_bytes is %zu, expected sizeof(plait_device_vtable), which is "
+                           "%zu here",
                            vtable->struct_bytes, sizeof *vtable);
     PLAIT_TRY(check_sizes(vtable));
     if (!name_is_fine(vtable->kind))
         return plait_error(PLAIT_INVALID_ARGUMENT,
-                           "device kind \"%.40s\": expected a name of 1 to 31 bytes without ':', ',', '='",
+                           "device kind \"%.40s\": expected a name of 1 to 31 printable bytes without ':', "
+                           "',', '=', ' '",
                            vtable->kind ? vtable->kind : "");
 #define CHECK(slot)                                                                                          \
     if (!vtable->slot)                                                                                       \
@@ -227,26 +242,40 @@ static const plait_device_vtable *find_locked(const char *kind) {
     return NULL;
 }
 
-static plait_status add_kind(const plait_device_vtable *vtable) {
-    PLAIT_TRY(check_vtable(vtable));
-    plait_status status = PLAIT_OK;
+/* With the lock held: whether all of them can be added. */
+static plait_status check_room(const plait_device_vtable *const *vtables, int n) {
+    for (int i = 0; i < n; i++)
+        if (find_locked(vtables[i]->kind))
+            return plait_error(PLAIT_INVALID_ARGUMENT, "device kind %s is registered already",
+                               vtables[i]->kind);
+    if (n > MAX_KINDS - n_kinds)
+        return plait_error(PLAIT_LIMIT, "device kind %s: there are %d kinds already, at most %d",
+                           vtables[0]->kind, n_kinds, MAX_KINDS);
+    return PLAIT_OK;
+}
+
+static void append_kind(const plait_device_vtable *vtable) {
+    plait_device_vtable *table = &kinds[n_kinds];
+    size_t bytes = vtable->struct_bytes < sizeof *table ? vtable->struct_bytes : sizeof *table;
+    memset(table, 0, sizeof *table);
+    memcpy(table, vtable, bytes);
+    table->struct_bytes = sizeof *table;
+    fill_stubs(table);
+    n_kinds++;
+}
+
+/* All of them, which are checked already, or none. */
+static plait_status add_kinds(const plait_device_vtable *const *vtables, int n) {
     pthread_mutex_lock(&lock);
-    if (find_locked(vtable->kind)) {
-        status = plait_error(PLAIT_INVALID_ARGUMENT, "device kind %s is registered already", vtable->kind);
-    } else if (n_kinds == MAX_KINDS) {
-        status = plait_error(PLAIT_LIMIT, "device kind %s: there are %d kinds already, at most %d",
-                             vtable->kind, n_kinds, MAX_KINDS);
-    } else {
-        plait_device_vtable *table = &kinds[n_kinds];
-        size_t bytes = vtable->struct_bytes < sizeof *table ? vtable->struct_bytes : sizeof *table;
-        memset(table, 0, sizeof *table);
-        memcpy(table, vtable, bytes);
-        table->struct_bytes = sizeof *table;
-        fill_stubs(table);
-        n_kinds++;
-    }
+    plait_status status = check_room(vtables, n);
+    for (int i = 0; status == PLAIT_OK && i < n; i++) append_kind(vtables[i]);
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+static plait_status add_kind(const plait_device_vtable *vtable) {
+    PLAIT_TRY(check_vtable(vtable));
+    return add_kinds(&vtable, 1);
 }
 
 static void add_built_in(void) {
@@ -322,6 +351,7 @@ static plait_status create_from(char *text, const plait_logger *logger, plait_de
     if (!vtable) return unknown_kind(parts[0]);
     plait_device *device = NULL;
     PLAIT_TRY(plait_error_context(vtable->create(parts + 1, n - 1, logger, &device), "device %s", parts[0]));
+    if (!device) return plait_error(PLAIT_INTERNAL, "device %s: create gave OK and no device", parts[0]);
     device->vtable = vtable; /* the filled copy */
     if (!device->name[0]) strncpy(device->name, vtable->kind, sizeof device->name - 1);
     *out = device;
@@ -338,27 +368,85 @@ plait_status plait_device_create(const char *item, const plait_logger *logger, p
 
 /* ---- libraries ---- */
 
-static plait_status add_library(void *library, const char *path, int *out_added) {
+/* Kinds of a library, checked one by one; nothing is registered yet. */
+static plait_status collect_kinds(plait_device_entry_fn entry, const plait_device_vtable **found,
+                                  int *out_n) {
+    const plait_device_vtable *vtable;
+    int n = 0;
+    for (; (vtable = entry(n)) != NULL; n++) {
+        if (n == MAX_KINDS)
+            return plait_error(PLAIT_LIMIT,
+                               "more than %d device kinds: " PLAIT_DEVICE_ENTRY
+                               " returns NULL behind the last one",
+                               MAX_KINDS);
+        PLAIT_TRY(plait_error_context(check_vtable(vtable), PLAIT_DEVICE_ENTRY "(%d)", n));
+        for (int i = 0; i < n; i++)
+            if (strcmp(found[i]->kind, vtable->kind) == 0)
+                return plait_error(PLAIT_INVALID_ARGUMENT,
+                                   PLAIT_DEVICE_ENTRY "(%d): device kind %s is there already as number %d", n,
+                                   vtable->kind, i);
+        found[n] = vtable;
+    }
+    if (n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "it has no device kind");
+    *out_n = n;
+    return PLAIT_OK;
+}
+
+/* Libraries that bring a copy of plait of their own leave their messages in that copy's error record, and compare events
+ * with that copy's functions: nothing works as it should. What a library itself is linked to is found through its
+ * handle; nothing, when it leaves that to the program. */
+static plait_status check_one_plait(void *library) {
+    Dl_info ours = {0}, theirs = {0};
+    void *symbol = dlsym(library, "plait_device_register");
+    if (!symbol || !dladdr(symbol, &theirs) || !dladdr(&n_kinds, &ours) || theirs.dli_fbase == ours.dli_fbase)
+        return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT,
+                       "it uses the plait in %s, but this program the one in %s; both have to use one "
+                       "shared libplait",
+                       theirs.dli_fname ? theirs.dli_fname : "?", ours.dli_fname ? ours.dli_fname : "?");
+}
+
+static plait_status add_library(void *library) {
+    const plait_device_vtable *found[MAX_KINDS];
+    int n = 0;
     /* ISO C has no conversion from object to function pointers; POSIX promises that this works. */
     plait_device_entry_fn entry = NULL;
     void *symbol = dlsym(library, PLAIT_DEVICE_ENTRY);
     memcpy(&entry, &symbol, sizeof entry);
-    if (!entry) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: it exports no %s", path, PLAIT_DEVICE_ENTRY);
-    for (int i = 0; i < MAX_KINDS; i++) {
-        const plait_device_vtable *vtable = entry(i);
-        if (!vtable) break;
-        PLAIT_TRY(plait_error_context(plait_device_register(vtable), "%s", path));
-        ++*out_added;
-    }
-    if (!*out_added) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: it has no device kind", path);
-    return PLAIT_OK;
+    if (!entry) return plait_error(PLAIT_INVALID_ARGUMENT, "it exports no " PLAIT_DEVICE_ENTRY);
+    PLAIT_TRY(check_one_plait(library));
+    PLAIT_TRY(collect_kinds(entry, found, &n));
+    pthread_once(&built_in_once, add_built_in);
+    return add_kinds(found, n);
+}
+
+/* A name without '/' is a file of the current folder, when there is one; otherwise the system's loader looks for it. */
+static plait_status open_library(const char *path, void **out) {
+    struct stat file;
+    bool is_path = strchr(path, '/') != NULL, exists = stat(path, &file) == 0;
+    if (!path[0]) return plait_error(PLAIT_INVALID_ARGUMENT, "expected the path of a shared library");
+    if (is_path && !exists) return plait_error(PLAIT_NOT_FOUND, "%s", strerror(errno));
+    if (exists && !S_ISREG(file.st_mode))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "it is no file, expected a shared library");
+    plait_strbuf name;
+    plait_strbuf_init(&name, 0);
+    plait_strbuf_printf(&name, "%s%s", exists && !is_path ? "./" : "", path);
+    plait_status status = plait_strbuf_status(&name);
+    void *library = status == PLAIT_OK ? dlopen(plait_strbuf_text(&name), RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (status == PLAIT_OK && !library)
+        status =
+            plait_error(exists ? PLAIT_INVALID_ARGUMENT : PLAIT_NOT_FOUND, "cannot be loaded: %s", dlerror());
+    plait_strbuf_deinit(&name);
+    if (status == PLAIT_OK) *out = library;
+    return status;
 }
 
 plait_status plait_device_load(const char *path) {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return plait_error(PLAIT_NOT_FOUND, "device library: %s", dlerror());
-    int added = 0;
-    plait_status status = add_library(library, path, &added);
-    if (!added) dlclose(library);
-    return status;
+    void *library = NULL;
+    plait_status status = open_library(path, &library);
+    if (status == PLAIT_OK) {
+        status = add_library(library);
+        if (status != PLAIT_OK) dlclose(library);
+    }
+    return plait_error_context(status, "device library \"%.300s\"", path);
 }
