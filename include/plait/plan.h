@@ -29,19 +29,50 @@ typedef struct plait_weight_source {
     void *user;
 } plait_weight_source;
 
+/* The user's word on where something lives or runs. A pattern is compared with names of weights, states and nodes, and
+ * with those of blocks, which are called blk.0, blk.1, ...; '*' matches any bytes. The first pin of the list that matches
+ * wins: a pin of a weight takes its readers along, a pin of a node that writes state the state. A pin says less than the
+ * law that a device must be able to do it: what the device lacks runs elsewhere, and the plan says why. */
 typedef struct plait_pin {
-    const char *pattern; /* of weight, state and node names; '*' matches any bytes; first match wins */
-    int device;          /* index in the context */
+    const char *pattern;
+    int device; /* index in the context */
 } plait_pin;
 
+/* How a model is spread over several devices; with one device every way is the same. */
+typedef enum plait_split {
+    PLAIT_SPLIT_AUTO,  /* by ratio if there is one, else by cost */
+    PLAIT_SPLIT_NONE,  /* the first device; others for what it lacks and what it has no room for */
+    PLAIT_SPLIT_LAYER, /* whole blocks: by ratio if there is one, else by cost */
+    PLAIT_SPLIT_TENSOR /* UNSUPPORTED so far */
+} plait_split;
+
+/* How often a graph runs in a typical use, for costs: steps with every dim at 1, and steps with every dim at its bound.
+ * Both 0: it hardly ever runs. */
+typedef struct plait_expected_steps {
+    double single, full;
+} plait_expected_steps;
+
+/* docs/placement.md says how these decide. Arrays are borrowed for the call; those of devices have an entry for each
+ * device of the context. */
 typedef struct plait_residence_options {
     const plait_pin *pins; /* copied */
     int n_pins;
     bool no_packing; /* keep every weight in file form */
+    plait_split split;
+    const double
+        *ratio; /* [device] shares of the bytes of weights and state, none negative, not all 0; NULL: none.
+                          * A device of share 0 holds nothing and runs only what nobody else can run */
+    /* Most bytes a device may hold: weights that are not used in the mapped file, state of one session, and `reserve`.
+     * NULL: what is free now, less one part in 32. */
+    const uint64_t *budget_bytes;
+    const uint64_t *reserve_bytes;     /* kept for temporaries; NULL: nothing */
+    const plait_expected_steps *steps; /* [graph]; NULL: each graph runs once, at its bounds */
 } plait_residence_options;
 
 /* Decides residence for the weights and states of all `graphs` (same names mean the same thing; shapes must
- * agree). Nothing is allocated on devices yet. Graphs and context must outlive the residence. */
+ * agree). Nothing is allocated on devices yet. Graphs and context must outlive the residence. With several devices their
+ * figures are asked for (plait/cost.h), memory is kept to the budgets, and a failure to do so is OUT_OF_MEMORY with what
+ * is needed and what there is on each device. UNSUPPORTED: no device runs a node. */
 plait_status plait_residence_create(plait_residence **out, plait_context *context,
                                     const plait_graph *const *graphs, int n_graphs,
                                     const plait_residence_options *options);
@@ -49,6 +80,10 @@ plait_status plait_residence_create(plait_residence **out, plait_context *contex
  * weights used where they are (mapped), and state of one session. */
 void plait_residence_bytes(const plait_residence *residence, int device, uint64_t *out_private,
                            uint64_t *out_mapped, uint64_t *out_state);
+/* Share of all bytes of weights and state that a device was asked to hold (-1 when no ratio was given), and that it
+ * holds; and how many blocks of the model live there. */
+void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,
+                            int *out_n_blocks);
 /* Allocates, packs and copies all weights; shows progress through the context's logger, and can be cancelled
  * by it. After a failure the residence can only be destroyed. */
 plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source);
@@ -66,6 +101,8 @@ typedef struct plait_plan_options {
     plait_residence *residence; /* retained; NULL: the plan makes one, with zeroed weights to be written */
     bool skip_verify;           /* proof off (to measure its cost) */
     bool exact;                 /* same bytes for any batching and number of devices of one class */
+    plait_split split;          /* of the residence that the plan makes itself */
+    plait_expected_steps steps; /* what predicted times are weighed by; both 0: steps at the bounds */
     const char *name;           /* for messages; NULL: the graph's */
 } plait_plan_options;
 

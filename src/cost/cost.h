@@ -63,7 +63,7 @@ void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t 
                      plait_op_use *use, plait_work *out);
 /* Time of the work on a device, in nanoseconds. A launch is not in it. */
 double plait_cost_time(const plait_cost *cost, int device, const plait_work *work);
-/* Time of moving bytes from one device to another. */
-double plait_cost_transfer(const plait_cost *cost, int from, int to, double bytes);
+/* Time of n transfers from one device to another that move this many bytes together. */
+double plait_cost_transfer(const plait_cost *cost, int from, int to, double n_transfers, double bytes);
 
 #endif

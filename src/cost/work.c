@@ -46,7 +46,8 @@ double plait_cost_time(const plait_cost *cost, int device, const plait_work *wor
     return (double)f->node_ns + 1e9 * seconds;
 }
 
-double plait_cost_transfer(const plait_cost *cost, int from, int to, double bytes) {
+double plait_cost_transfer(const plait_cost *cost, int from, int to, double n_transfers, double bytes) {
     const plait_link_figures *link = &cost->links[(size_t)from * (size_t)cost->n_devices + (size_t)to];
-    return from == to ? 0 : (double)link->latency_ns + 1e9 * bytes / (double)link->bytes_per_s;
+    if (from == to) return 0;
+    return n_transfers * (double)link->latency_ns + 1e9 * bytes / (double)link->bytes_per_s;
 }

@@ -19,7 +19,9 @@ typedef struct plait_context_entry {
     plait_buffer *arena; /* Owned. Temporaries of whichever plan runs; NULL while nobody needs any. */
     uint64_t arena_bytes;
     plait_device_figures figures; /* struct_bytes 0: not asked for yet (plait/cost.h) */
-    plait_event *step_event;      /* Owned. Counts the steps submitted to this queue, over all runs. */
+    /* A bit for each op that it accepted and then refused to prepare or compile: it is not asked again. */
+    uint64_t denied[(PLAIT_OP_COUNT + 63) / 64];
+    plait_event *step_event; /* Owned. Counts the steps submitted to this queue, over all runs. */
 } plait_context_entry;
 
 struct plait_context {

@@ -1,5 +1,6 @@
 /* Encodings: how the bytes of each weight lie on its device. A device offers packings for a weight and everybody who
- * reads it; the first offer is taken, file form when there is none.
+ * reads it there; the first offer is taken, file form when there is none. With several devices spread.c asks for each
+ * copy; here are the question itself, and the answers for all weights of a single device.
  *
  * Invariant: a weight whose readers are too many to list, or that the host reads as an output, stays in file form. */
 #include "plan/plan.h"
@@ -9,8 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_READERS = 64 };
 
 /* Readers of every entry, in one array: those of entry e are [first[e], first[e + 1]). */
 typedef struct reader_lists {
@@ -76,24 +75,37 @@ static plait_status list_readers(const plait_residence *residence, const plait_g
     return PLAIT_OK;
 }
 
-static plait_status choose(const plait_residence *residence, const reader_lists *lists,
-                           plait_resident *entry) {
-    plait_device *device = residence->context->devices[entry->device].device;
-    size_t e = (size_t)(entry - residence->entries), n_readers = lists->first[e + 1] - lists->first[e];
-    plait_weight_use use = {.dtype = entry->shape.dtype, .readers = lists->readers + lists->first[e]};
+plait_status plait_encode_offer(const plait_residence *residence, int d, const plait_graph_storage *row,
+                                const plait_operand *shape, const struct plait_weight_reader *readers,
+                                int n_readers, plait_encoding_offer *out) {
+    plait_device *device = residence->context->devices[d].device;
+    plait_weight_use use = {.dtype = shape->dtype, .readers = readers, .n_readers = n_readers};
     plait_encoding_offer offer;
     int n_offers = 1;
-    memcpy(use.dims, entry->shape.dims, sizeof use.dims);
-    memcpy(entry->encoding_name, "file", sizeof "file");
-    if (residence->no_packing || n_readers > MAX_READERS || lists->shown[e]) return PLAIT_OK;
-    use.n_readers = (int)n_readers;
+    memcpy(use.dims, shape->dims, sizeof use.dims);
+    *out = (plait_encoding_offer){.encoding = PLAIT_ENCODING_FILE,
+                                  .name = "file",
+                                  .size_bytes = row->size_bytes,
+                                  .alignment = residence->context->devices[d].info.alignment};
+    if (residence->no_packing || n_readers == 0 || row->kind != PLAIT_STORAGE_WEIGHT) return PLAIT_OK;
     plait_status status = device->vtable->encodings(device, &use, &offer, &n_offers);
     if (status == PLAIT_UNSUPPORTED || (status == PLAIT_OK && n_offers == 0)) return PLAIT_OK;
     PLAIT_TRY(status);
-    entry->encoding = offer.encoding;
-    memcpy(entry->encoding_name, offer.name, sizeof entry->encoding_name);
-    entry->size_bytes = offer.size_bytes;
-    if (offer.alignment > entry->alignment) entry->alignment = offer.alignment;
+    if (offer.alignment < out->alignment) offer.alignment = out->alignment;
+    *out = offer;
+    return PLAIT_OK;
+}
+
+/* The offer for all readers of an entry; a weight that too many read, or that an output shows, stays as it is. */
+static plait_status choose(const plait_residence *residence, const reader_lists *lists,
+                           plait_resident *entry) {
+    size_t e = (size_t)(entry - residence->entries), n_readers = lists->first[e + 1] - lists->first[e];
+    plait_graph_storage row = {.kind = entry->kind, .size_bytes = entry->size_bytes};
+    plait_encoding_offer offer;
+    if (n_readers > PLAIT_MAX_READERS || lists->shown[e]) n_readers = 0;
+    PLAIT_TRY(plait_encode_offer(residence, entry->device, &row, &entry->shape,
+                                 lists->readers + lists->first[e], (int)n_readers, &offer));
+    plait_residence_set_form(entry, &offer);
     return PLAIT_OK;
 }
 

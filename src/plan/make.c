@@ -1,6 +1,6 @@
 /* Making a plan: the passes in turn, and the plan's life. Invariant: a plan that was returned is proved (unless the
  * caller switched that off) and never changes. */
-#include "plan/plan.h"
+#include "plan/weigh.h"
 
 #include "base/alloc.h"
 #include "base/os.h"
@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static plait_status own_residence(plait_plan *plan) {
+static plait_status own_residence(plait_plan *plan, plait_split split) {
     const plait_graph *graphs[] = {plan->graph};
-    PLAIT_TRY(plait_residence_create(&plan->residence, plan->context, graphs, 1, NULL));
+    bool known = plan->steps_expected.single > 0 || plan->steps_expected.full > 0;
+    plait_residence_options options = {.split = split, .steps = known ? &plan->steps_expected : NULL};
+    PLAIT_TRY(plait_residence_create(&plan->residence, plan->context, graphs, 1, &options));
     plan->own_residence = true;
     return plait_residence_load_zeros(plan->residence);
 }
@@ -84,7 +86,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     if (options && options->residence)
         plan->residence = plait_residence_retain(options->residence);
     else
-        PLAIT_TRY(own_residence(plan));
+        PLAIT_TRY(own_residence(plan, options ? options->split : PLAIT_SPLIT_AUTO));
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) {
         if (p == PLAIT_PASS_VERIFY && options && options->skip_verify) continue;
         uint64_t before = plait_time_ns();
@@ -106,6 +108,7 @@ plait_status plait_plan_make(plait_plan **out, plait_context *context, const pla
     plan->context = context;
     plan->graph = graph;
     plan->exact = options && options->exact;
+    if (options) plan->steps_expected = options->steps;
     plait_arena_init(&plan->arena, 0);
     plan->name = plait_arena_string(&plan->arena, options && options->name ? options->name : graph->name);
     plait_status status = plan->name ? make(plan, options) : plait_error_memory("plan", 0);
@@ -132,6 +135,8 @@ void plait_plan_release(plait_plan *plan) {
         if (segment->is_prepared) device->vtable->prepared_destroy(device, &segment->prepared);
     }
     plait_residence_release(plan->residence);
+    if (plan->weighed) plait_weighed_deinit(plan->weighed);
+    plait_cost_deinit(&plan->cost);
     plait_arena_deinit(&plan->arena);
     free(plan);
 }

@@ -1,16 +1,20 @@
-/* Placement: every node gets a device and a cause. Order of reasons: a write in place follows its state, then the
- * user's pins of nodes, then the device where state that the node reads lives, then that of its largest weight, then
- * the first device of the list; a device that lacks the op is passed over in list order, and the placement remembers
- * what it said. State that lives elsewhere travels (segment.c); weights never do.
+/* Placement: every node gets a device and a cause, starting from where the residence has weights and state.
  *
- * Invariant: the chosen device supports the node and holds its weights. */
-#include "plan/plan.h"
+ * The beginning: a write in place goes where its storage lives, then the user's pins of nodes, then state that is read,
+ * then the largest weight, then the block, then what makes the node's largest operand; a device that lacks the op is
+ * passed over for the one on which the node and the ways there and back cost least. Then moves.c looks for groups and
+ * nodes that are better off elsewhere. docs/placement.md tells it for people.
+ *
+ * State that lives elsewhere travels (segment.c); weights never do. Invariant: the chosen device supports the node and
+ * holds its weights. */
+#include "plan/place.h"
 
-#include "base/glob.h"
+#include "base/alloc.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
-#include <stdio.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *plait_cause_text(plait_cause cause) {
@@ -20,133 +24,277 @@ const char *plait_cause_text(plait_cause cause) {
     case PLAIT_CAUSE_PINNED: return "pinned by the user";
     case PLAIT_CAUSE_WEIGHTS: return "weights live there";
     case PLAIT_CAUSE_STATE: return "state lives there";
+    case PLAIT_CAUSE_BLOCK: return "its block lives there";
+    case PLAIT_CAUSE_NEIGHBOUR: return "what it reads is made there";
+    case PLAIT_CAUSE_COST: return "fastest there";
+    case PLAIT_CAUSE_RATIO: return "by the ratio";
+    case PLAIT_CAUSE_ROOM: return "no room on the devices before";
     case PLAIT_CAUSE_LACKING: return "the preferred device lacks it";
     case PLAIT_CAUSE_READERS: return "its readers run there";
     }
     return "?";
 }
 
-/* ---- preference ---- */
+/* ---- nobody ---- */
 
-/* Home of the state that the node writes, or else reads; -1 when there is none. */
-static int state_device(const plait_residence *residence, const plait_graph *graph,
-                        const plait_graph_node *node, bool written) {
-    for (int i = 0; i < node->n_inputs; i++) {
-        const plait_graph_storage *storage = &graph->storages[graph->tensors[node->inputs[i]].storage];
-        if (!node->inputs[i] || storage->kind != PLAIT_STORAGE_STATE) continue;
-        if (written && i != node->op->writes_input) continue;
-        const plait_resident *entry = plait_residence_find(residence, storage->name, -1);
-        if (entry) return entry->device;
-    }
-    return -1;
-}
-
-/* Device of the largest weight among the inputs, where it lives or, before that is decided, where it is pinned. */
-static int weight_device(const plait_residence *residence, const plait_graph *graph,
-                         const plait_graph_node *node, plait_cause *out_cause) {
-    uint64_t largest = 0;
-    int device = -1;
-    for (int i = 0; i < node->n_inputs; i++) {
-        const plait_graph_storage *storage = &graph->storages[graph->tensors[node->inputs[i]].storage];
-        if (!node->inputs[i] || storage->kind != PLAIT_STORAGE_WEIGHT || storage->size_bytes <= largest)
-            continue;
-        const plait_resident *entry = plait_residence_find(residence, storage->name, -1);
-        int pinned = plait_residence_pin(residence, storage->name);
-        if (!entry && pinned < 0) continue;
-        largest = storage->size_bytes;
-        device = pinned >= 0 ? pinned : entry->device;
-        *out_cause = pinned >= 0 ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_WEIGHTS;
-    }
-    return device;
-}
-
-static int preferred_device(const plait_residence *residence, const plait_graph *graph,
-                            const plait_graph_node *node, plait_cause *out_cause) {
-    int device = state_device(residence, graph, node, true);
-    *out_cause = PLAIT_CAUSE_STATE;
-    if (device < 0) device = plait_residence_pin(residence, node->name), *out_cause = PLAIT_CAUSE_PINNED;
-    if (device < 0) device = state_device(residence, graph, node, false), *out_cause = PLAIT_CAUSE_STATE;
-    if (device < 0) device = weight_device(residence, graph, node, out_cause);
-    if (device < 0) device = 0, *out_cause = PLAIT_CAUSE_FIRST;
-    if (residence->context->n_devices == 1) *out_cause = PLAIT_CAUSE_ONLY_DEVICE;
-    return device;
-}
-
-/* ---- what a device can do ---- */
-
-/* Fills the encodings of the node's weights on the device; false when one is not there. */
-static bool holds_weights(const plait_residence *residence, const plait_graph *graph,
-                          const plait_graph_node *node, int device, plait_encoding *encodings) {
-    for (int i = 0; i < node->n_inputs; i++) {
-        const plait_graph_storage *storage = &graph->storages[graph->tensors[node->inputs[i]].storage];
-        if (!node->inputs[i] || storage->kind != PLAIT_STORAGE_WEIGHT) continue;
-        const plait_resident *entry = plait_residence_find(residence, storage->name, device);
-        if (!entry) return false;
-        encodings[i] = entry->encoding;
-    }
-    return true;
-}
-
-static bool device_takes(const plait_residence *residence, const plait_graph *graph, uint32_t n,
-                         const plait_op_use *use, bool bound, int d, char *reason, size_t reason_bytes) {
-    plait_device *device = residence->context->devices[d].device;
-    plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
-    reason[0] = '\0';
-    if (bound && !holds_weights(residence, graph, &graph->nodes[n], d, encodings)) {
-        snprintf(reason, reason_bytes, "its weights are not there");
-        return false;
-    }
-    return device->vtable->supports(device, use, bound ? encodings : NULL, reason, reason_bytes);
-}
-
-static plait_status nobody_takes(const plait_residence *residence, const plait_graph *graph, uint32_t n,
-                                 const plait_op_use *use, bool bound) {
+plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t n,
+                                const plait_residence *bound) {
+    plait_op_use use;
     plait_strbuf text;
     bool first = true;
+    plait_graph_use(graph, n, NULL, &use);
     plait_strbuf_init(&text, 0);
-    for (int i = 0; i < use->n_inputs; i++) {
-        const plait_operand *o = &use->inputs[i];
-        if (!plait_op_has(use, i)) continue;
+    for (int i = 0; i < use.n_inputs; i++) {
+        const plait_operand *o = &use.inputs[i];
+        if (!plait_op_has(&use, i)) continue;
         plait_strbuf_printf(&text, "%s%s [%lld, %lld, %lld, %lld]", first ? "" : ", ",
                             plait_dtype_name(o->dtype), (long long)o->dims[0], (long long)o->dims[1],
                             (long long)o->dims[2], (long long)o->dims[3]);
         first = false;
     }
     plait_strbuf_append(&text, ")");
-    for (int d = 0; d < residence->context->n_devices; d++) {
+    for (int d = 0; d < context->n_devices; d++) {
         char reason[120];
-        device_takes(residence, graph, n, use, bound, d, reason, sizeof reason);
-        plait_strbuf_printf(&text, "; %s: %s", residence->context->devices[d].device->name, reason);
+        plait_weigh_device(context, graph, n, &use, bound, d, reason, sizeof reason);
+        plait_strbuf_printf(&text, "; %s: %s", context->devices[d].device->name, reason);
     }
     plait_status status = plait_error(PLAIT_UNSUPPORTED, "node %u \"%s\": no device runs %s(%s", n,
-                                      graph->nodes[n].name, use->op->name, plait_strbuf_text(&text));
+                                      graph->nodes[n].name, use.op->name, plait_strbuf_text(&text));
     if (plait_strbuf_status(&text) != PLAIT_OK) status = plait_strbuf_status(&text);
     plait_strbuf_deinit(&text);
     return status;
 }
 
-plait_status plait_place_node(const plait_residence *residence, const plait_graph *graph, uint32_t n,
-                              bool bound, plait_placement *out) {
+/* ---- one device ---- */
+
+static plait_status place_on_one(plait_plan *plan) {
+    char reason[120];
     plait_op_use use;
-    plait_placement placement = {0};
-    char reason[sizeof placement.reason];
-    plait_graph_use(graph, n, NULL, &use);
-    int preferred = preferred_device(residence, graph, &graph->nodes[n], &placement.cause);
-    for (int k = -1; k < residence->context->n_devices; k++) {
-        placement.device = k < 0 ? preferred : k;
-        if (k == preferred) continue;
-        if (device_takes(residence, graph, n, &use, bound, placement.device, reason, sizeof reason)) {
-            if (k >= 0) placement.cause = PLAIT_CAUSE_LACKING;
-            *out = placement;
-            return PLAIT_OK;
-        }
-        if (k < 0) snprintf(placement.reason, sizeof placement.reason, "%s", reason);
+    for (uint32_t n = 0; n < plan->graph->n_nodes; n++) {
+        plait_graph_use(plan->graph, n, NULL, &use);
+        if (!plait_weigh_device(plan->context, plan->graph, n, &use, plan->residence, 0, reason,
+                                sizeof reason))
+            return plait_place_nobody(plan->context, plan->graph, n, plan->residence);
+        plan->placements[n] = (plait_placement){.cause = PLAIT_CAUSE_ONLY_DEVICE, .reason = ""};
     }
-    return nobody_takes(residence, graph, n, &use, bound);
+    return PLAIT_OK;
+}
+
+/* ---- what a node wants ---- */
+
+static const plait_resident *resident_of(const plait_placer *p, uint32_t tensor) {
+    const plait_graph *graph = p->plan->graph;
+    const plait_graph_storage *row = &graph->storages[graph->tensors[tensor].storage];
+    if (!tensor || (row->kind != PLAIT_STORAGE_WEIGHT && row->kind != PLAIT_STORAGE_STATE)) return NULL;
+    return plait_residence_find(p->plan->residence, row->name, -1);
+}
+
+/* Home of the state that the node writes, or else reads; -1 when there is none. */
+static int state_device(const plait_placer *p, const plait_graph_node *node, bool written) {
+    for (int i = 0; i < node->n_inputs; i++) {
+        const plait_resident *entry = resident_of(p, node->inputs[i]);
+        if (!entry || entry->kind != PLAIT_STORAGE_STATE) continue;
+        if (written && i != node->op->writes_input) continue;
+        return entry->device;
+    }
+    return -1;
+}
+
+/* The first pin that names the node or its block; one that names a weight of its own takes it along, if it comes first. */
+static int pinned_device(const plait_placer *p, const plait_graph_node *node) {
+    const plait_residence *r = p->plan->residence;
+    int rank = 0, weight_rank = 0;
+    if (r->n_pins == 0) return -1;
+    int device = plait_residence_pin(r, node->name, node->block, &rank);
+    for (int i = 0; i < node->n_inputs; i++) {
+        const plait_resident *entry = resident_of(p, node->inputs[i]);
+        if (!entry || entry->kind != PLAIT_STORAGE_WEIGHT) continue;
+        int pin = plait_residence_pin(r, entry->name, entry->block, &weight_rank);
+        if (pin >= 0 && (device < 0 || weight_rank < rank)) device = pin, rank = weight_rank;
+    }
+    return device;
+}
+
+/* Where the largest weight of the node lives, if it lives on one device only: with copies the node may choose. */
+static int weight_device(const plait_placer *p, const plait_graph_node *node) {
+    uint64_t largest = 0;
+    int device = -1;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const plait_resident *entry = resident_of(p, node->inputs[i]);
+        if (!entry || entry->kind != PLAIT_STORAGE_WEIGHT || entry->next >= 0) continue;
+        if (entry->size_bytes > largest) largest = entry->size_bytes, device = entry->device;
+    }
+    return device;
+}
+
+/* The device that makes the largest value that the node reads. */
+static int neighbour_device(const plait_placer *p, const plait_graph_node *node) {
+    float largest = -1;
+    int device = -1;
+    for (int i = 0; i < node->n_inputs; i++) {
+        uint32_t value = node->inputs[i] ? plait_weighed_value(&p->weighed, node->inputs[i]) : UINT32_MAX;
+        if (value == UINT32_MAX || p->weighed.bytes[value] <= largest) continue;
+        largest = p->weighed.bytes[value];
+        device = p->device[p->plan->graph->tensors[node->inputs[i]].node];
+    }
+    return device;
+}
+
+/* ---- the beginning ---- */
+
+/* The wish that counts, and why; -1: none. What the node's neighbours want is not in it. */
+static int wish_of(const plait_placer *p, const plait_graph_node *node, plait_cause *cause) {
+    int device = state_device(p, node, true);
+    *cause = PLAIT_CAUSE_STATE;
+    if (device < 0) device = pinned_device(p, node), *cause = PLAIT_CAUSE_PINNED;
+    if (device < 0) device = state_device(p, node, false), *cause = PLAIT_CAUSE_STATE;
+    if (device < 0) device = weight_device(p, node), *cause = PLAIT_CAUSE_WEIGHTS;
+    if (device < 0 && node->block >= 0)
+        device = plait_residence_block_device(p->plan->residence, node->block), *cause = PLAIT_CAUSE_BLOCK;
+    return device;
+}
+
+/* All wishes; nodes without one hear that of the first who reads them. */
+static void find_wishes(plait_placer *p) {
+    const plait_graph *graph = p->plan->graph;
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
+        plait_cause cause;
+        p->device[n] = p->later[n] = -1;
+        p->wish[n] = wish_of(p, &graph->nodes[n], &cause);
+        p->cause[n] = (unsigned char)cause;
+    }
+    for (size_t n = graph->n_nodes; n-- > 0;) {
+        const plait_graph_node *node = &graph->nodes[n];
+        int wish = p->wish[n] >= 0 ? p->wish[n] : p->later[n];
+        for (int i = 0; wish >= 0 && i < node->n_inputs; i++) {
+            uint32_t maker = node->inputs[i] ? graph->tensors[node->inputs[i]].node : PLAIT_NO_NODE;
+            if (maker != PLAIT_NO_NODE) p->later[maker] = wish;
+        }
+    }
+}
+
+/* What it costs to have the node's operands on a device, from where their makers are now. */
+static double cost_of_operands(const plait_placer *p, uint32_t n, int d) {
+    const plait_weighed *w = &p->weighed;
+    const plait_graph_node *node = &p->plan->graph->nodes[n];
+    double ns = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        uint32_t value = node->inputs[i] ? plait_weighed_value(w, node->inputs[i]) : UINT32_MAX;
+        if (value == UINT32_MAX) continue;
+        int from = p->device[p->plan->graph->tensors[node->inputs[i]].node];
+        if (from >= 0) ns += plait_weigh_move(w, from, d, (double)w->bytes[value]);
+    }
+    return ns;
+}
+
+/* The device on which the node costs least, its operands' way there and its results' way back to `home` included. */
+static int cheapest_device(const plait_placer *p, uint32_t n, int home) {
+    const plait_weighed *w = &p->weighed;
+    int best = -1;
+    double least = INFINITY;
+    for (int d = 0; d < w->n_devices; d++) {
+        if (!(w->runs[n] >> d & 1u)) continue;
+        double ns = (double)w->ns[(size_t)n * (size_t)w->n_devices + (size_t)d] + cost_of_operands(p, n, d);
+        for (uint32_t v = w->first_value[n]; home >= 0 && v < w->first_value[n + 1]; v++)
+            ns += plait_weigh_move(w, d, home, (double)w->bytes[v]);
+        if (p->plan->residence->idle >> d & 1u) ns += 1e30; /* a share of 0: the last resort */
+        if (ns < least) least = ns, best = d;
+    }
+    return best;
+}
+
+static void place_first(plait_placer *p, uint32_t n) {
+    const plait_weighed *w = &p->weighed;
+    const plait_graph_node *node = &p->plan->graph->nodes[n];
+    plait_placement *out = &p->plan->placements[n];
+    int wish = p->wish[n];
+    out->cause = (plait_cause)p->cause[n];
+    out->reason = "";
+    if (wish < 0) wish = neighbour_device(p, node), out->cause = PLAIT_CAUSE_NEIGHBOUR;
+    if (wish < 0) wish = p->later[n];
+    if (wish < 0) wish = p->start, out->cause = PLAIT_CAUSE_COST;
+    out->device = wish;
+    if (!(w->runs[n] >> wish & 1u)) {
+        out->device = cheapest_device(p, n, wish);
+        out->cause = PLAIT_CAUSE_LACKING;
+        out->reason = w->why[(size_t)n * (size_t)w->n_devices + (size_t)wish];
+    }
+    p->device[n] = out->device;
+    p->held[n] =
+        out->device == p->wish[n] && (p->cause[n] == PLAIT_CAUSE_PINNED ||
+                                      (p->cause[n] == PLAIT_CAUSE_STATE && node->op->writes_input >= 0));
+}
+
+/* For graphs in which nothing is stored anywhere: the device that would take the least time for all of it. */
+static int find_start(const plait_placer *p) {
+    const plait_weighed *w = &p->weighed;
+    int best = 0;
+    double least = INFINITY;
+    for (int d = 0; d < w->n_devices; d++) {
+        double ns = p->plan->residence->idle >> d & 1u ? 1e30 : 0;
+        for (uint32_t n = 0; n < p->plan->graph->n_nodes; n++) {
+            int e = d; /* what it lacks goes to the next best, and back */
+            if (!(w->runs[n] >> d & 1u)) {
+                e = __builtin_ctzll(w->runs[n]);
+                ns += plait_weigh_move(w, d, e, 0) + plait_weigh_move(w, e, d, 0);
+            }
+            ns += (double)w->ns[(size_t)n * (size_t)w->n_devices + (size_t)e];
+        }
+        if (ns < least) least = ns, best = d;
+    }
+    return best;
+}
+
+/* ---- all of it ---- */
+
+static plait_status make_tables(plait_placer *p) {
+    size_t n = p->plan->graph->n_nodes;
+    p->device = plait_alloc_array(n, sizeof *p->device);
+    p->wish = plait_alloc_array(n, sizeof *p->wish);
+    p->later = plait_alloc_array(n, sizeof *p->later);
+    p->cause = plait_alloc_array(n, sizeof *p->cause);
+    p->held = plait_alloc_array(n, sizeof *p->held);
+    if (p->device && p->wish && p->later && p->cause && p->held) return PLAIT_OK;
+    return plait_error_memory("placement", n);
+}
+
+/* The weighing stays with the plan, so that it can say what else was possible. */
+static plait_status keep(plait_placer *p) {
+    plait_plan *plan = p->plan;
+    plan->weighed = plait_arena_alloc(&plan->arena, 1, sizeof *plan->weighed);
+    if (!plan->weighed) return plait_error_memory("placement", sizeof *plan->weighed);
+    for (uint32_t n = 0; n < plan->graph->n_nodes; n++) plan->placements[n].device = p->device[n];
+    *plan->weighed = p->weighed;
+    p->weighed = (plait_weighed){0};
+    return PLAIT_OK;
+}
+
+static plait_status place_on_several(plait_placer *p) {
+    const plait_graph *graph = p->plan->graph;
+    for (uint32_t n = 0; n < graph->n_nodes; n++)
+        if (!p->weighed.runs[n]) return plait_place_nobody(p->plan->context, graph, n, p->plan->residence);
+    PLAIT_TRY(make_tables(p));
+    find_wishes(p);
+    p->start = find_start(p);
+    for (uint32_t n = 0; n < graph->n_nodes; n++) place_first(p, n);
+    PLAIT_TRY(plait_place_moves(p));
+    return keep(p);
 }
 
 plait_status plait_plan_place(plait_plan *plan) {
-    for (uint32_t n = 0; n < plan->graph->n_nodes; n++)
-        PLAIT_TRY(plait_place_node(plan->residence, plan->graph, n, true, &plan->placements[n]));
-    return PLAIT_OK;
+    plait_placer p = {.plan = plan};
+    plait_cost *cost = &plan->cost;
+    if (plan->context->n_devices == 1) return place_on_one(plan);
+    plait_status status = plait_cost_init(cost, plan->context);
+    if (status == PLAIT_OK)
+        status =
+            plait_weigh(&p.weighed, plan->graph, plan->context, cost, plan->steps_expected, plan->residence);
+    if (status == PLAIT_OK) status = place_on_several(&p);
+    plait_weighed_deinit(&p.weighed);
+    free(p.device);
+    free(p.wish);
+    free(p.later);
+    free(p.cause);
+    free(p.held);
+    return status;
 }

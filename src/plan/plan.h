@@ -1,5 +1,8 @@
 /* Inside of a plan and a residence: the tables that the passes fill, one after the other.
  *
+ *   weigh.c      node -> devices that run it, times; value -> bytes   (weigh.h)
+ *   survey.c     all graphs of a model: units, items, what a unit costs on a device (survey.h)
+ *   split.c      unit -> device, by numbers alone (split.h)
  *   residence.c  weights and state -> device, offset                  (once for all plans of a model)
  *   encode.c     weights -> encoding, from all their readers
  *   load.c       weights -> memory of the devices
@@ -23,6 +26,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/strbuf.h"
+#include "cost/cost.h"
 #include "device/context.h"
 #include "graph/graph.h"
 #include "plait/plan.h"
@@ -42,6 +46,11 @@ typedef enum plait_cause {
     PLAIT_CAUSE_PINNED,      /* the user said so */
     PLAIT_CAUSE_WEIGHTS,     /* its weights live there */
     PLAIT_CAUSE_STATE,       /* it writes state that lives there */
+    PLAIT_CAUSE_BLOCK,       /* its block lives there */
+    PLAIT_CAUSE_NEIGHBOUR,   /* what it reads is made there */
+    PLAIT_CAUSE_COST,        /* fastest there */
+    PLAIT_CAUSE_RATIO,       /* a block: by the user's ratio */
+    PLAIT_CAUSE_ROOM,        /* a block: the devices before have no room for it */
     PLAIT_CAUSE_LACKING,     /* the preferred device lacks it */
     PLAIT_CAUSE_READERS      /* a weight or state: its readers run there */
 } plait_cause;
@@ -58,8 +67,9 @@ typedef struct plait_resident {
     uint64_t size_bytes, alignment; /* in that encoding */
     uint32_t slot;                  /* packed weights share slots, one in file form has its own */
     uint64_t offset;
-    bool mapped;  /* a weight used where the source has it */
-    int32_t next; /* the entry of the same name on another device, -1: none */
+    bool mapped;   /* a weight used where the source has it */
+    int32_t next;  /* the entry of the same name on another device, -1: none */
+    int32_t block; /* -1: none */
 } plait_resident;
 
 typedef struct plait_residence_device {
@@ -68,6 +78,18 @@ typedef struct plait_residence_device {
     size_t n_weights;
     uint64_t private_bytes, mapped_bytes, state_bytes;
 } plait_residence_device;
+
+/* A block of the model (number -1: what stands before or behind all blocks) and where it lives. Where there are very many,
+ * neighbours go together under the number of the first. */
+typedef struct plait_residence_block {
+    int32_t number;
+    int n_blocks; /* 0 for number -1 */
+    int device;
+    plait_cause cause;
+    uint64_t bytes; /* weights and state that only it uses */
+    double
+        *ns; /* [device] predicted over the steps of a typical use; what the device lacks is done elsewhere */
+} plait_residence_block;
 
 struct plait_residence {
     atomic_int references;
@@ -80,6 +102,12 @@ struct plait_residence {
     size_t n_entries, entry_capacity;
     plait_map names;                 /* name -> its first entry */
     plait_residence_device *devices; /* one a device of the context */
+    /* Of several devices: blocks in order of their numbers, what stands before all first, what stands behind last. */
+    plait_residence_block *blocks;
+    size_t n_blocks;
+    double *asked;          /* [device] shares, NULL without ratio */
+    uint64_t idle;          /* devices of share 0 */
+    uint64_t *budget_bytes; /* [device] */
 };
 
 /* The entry of a weight or state on a device, or NULL. device -1: on any. */
@@ -88,17 +116,34 @@ plait_resident *plait_residence_find(const plait_residence *residence, const cha
 plait_status plait_residence_load_zeros(plait_residence *residence);
 plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
                                           uint64_t size_bytes);
-/* Encodings of all weights, from what every reader in all graphs needs (encode.c). */
+/* Writes a form into an entry. */
+void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer *form);
+/* Encodings of all weights of a single device, from what every reader in all graphs needs (encode.c). */
 plait_status plait_residence_choose_encodings(plait_residence *residence, const plait_graph *const *graphs,
                                               int n_graphs);
-/* First pin whose pattern matches the name: its device, or -1. */
-int plait_residence_pin(const plait_residence *residence, const char *name);
-/* The device for one node, by the rules of place.c. `bound`: weights are where the residence has them, and the device
- * must hold all that the node reads; otherwise (residence is being decided) any device will do. UNSUPPORTED names node,
- * op, shapes and types, and each device's reason. */
-struct plait_placement;
-plait_status plait_place_node(const plait_residence *residence, const plait_graph *graph, uint32_t node,
-                              bool bound, struct plait_placement *out);
+/* The first pin that matches the name or the block's (-1: none): its device, and its place in the list; or -1. */
+int plait_residence_pin(const plait_residence *residence, const char *name, int32_t block, int *out_rank);
+/* The device of a block, or of the one before it where the residence knows no such block; -1: it knows none. */
+int plait_residence_block_device(const plait_residence *residence, int32_t block);
+/* INVALID_ARGUMENT when a storage of a graph has another kind, type or shape than the same name elsewhere. */
+plait_status plait_residence_check_same(plait_storage_kind kind, const plait_operand *shape,
+                                        const plait_graph *graph, uint32_t storage);
+/* Adds an entry, in the given form: no entry for the same name on the same device exists. */
+plait_status plait_residence_add(plait_residence *residence, const plait_graph_storage *row,
+                                 const plait_operand *shape, int device, const plait_encoding_offer *form,
+                                 plait_cause cause);
+/* Decides all entries for a context of several devices (spread.c). */
+plait_status plait_residence_spread(plait_residence *residence, const plait_graph *const *graphs,
+                                    int n_graphs, const plait_residence_options *options);
+/* The form that a device likes best for a stored value that these readers have; file form for none, for state, and when
+ * the residence does not pack (encode.c). */
+enum { PLAIT_MAX_READERS = 64 };
+plait_status plait_encode_offer(const plait_residence *residence, int device, const plait_graph_storage *row,
+                                const plait_operand *shape, const struct plait_weight_reader *readers,
+                                int n_readers, plait_encoding_offer *out);
+/* The error of a node that no device runs: node, op, shapes, types, and each device's reason (place.c). */
+plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t node,
+                                const plait_residence *bound);
 
 struct plait_session_state {
     plait_residence *residence; /* Retained. */
@@ -126,7 +171,7 @@ typedef struct plait_plan_value {
 typedef struct plait_placement {
     int device;
     plait_cause cause;
-    char reason[120]; /* why the preferred device was not taken; "" otherwise */
+    const char *reason; /* why the preferred device was not taken; "" otherwise. In the plan's arena */
 } plait_placement;
 
 typedef enum plait_step_kind {
@@ -203,8 +248,12 @@ struct plait_plan {
     plait_arena arena; /* everything below */
     int64_t *bounds;
     plait_placement *placements; /* a node */
-    uint32_t *value_of;          /* [device * n_storages + storage] -> value + 1, 0: not there */
-    uint32_t *versions;          /* [storage]: writes so far, while segments are built */
+    /* Of several devices: their figures, and what every node would take on each of them (weigh.h). */
+    plait_cost cost;
+    struct plait_weighed *weighed;
+    plait_expected_steps steps_expected;
+    uint32_t *value_of; /* [device * n_storages + storage] -> value + 1, 0: not there */
+    uint32_t *versions; /* [storage]: writes so far, while segments are built */
     plait_plan_value *values;
     plait_plan_segment *segments;
     plait_plan_transfer *transfers;

@@ -1,5 +1,5 @@
-/* Residence: on which device every weight and state of a model lives. Decided from all graphs at once, before any plan;
- * encodings are chosen in encode.c, memory is allocated by load.c.
+/* Residence: on which device every weight and state of a model lives. Decided from all graphs at once, before any plan:
+ * for several devices in spread.c, for one here; encodings are chosen in encode.c, memory is allocated by load.c.
  *
  * Invariant: a weight has an entry on every device that runs a reader of it, so that no step ever moves weights;
  * a state has exactly one entry, its home: a device that runs all its writers, and its readers too, where there is one. */
@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,26 +22,70 @@ plait_resident *plait_residence_find(const plait_residence *residence, const cha
     return NULL;
 }
 
-int plait_residence_pin(const plait_residence *residence, const char *name) {
+/* Names of blocks, for pins: blk.0, blk.1, ... */
+static bool matches_block(const char *pattern, int32_t block) {
+    char name[32];
+    snprintf(name, sizeof name, "blk.%d", (int)block);
+    return block >= 0 && plait_glob_matches(pattern, name);
+}
+
+int plait_residence_pin(const plait_residence *residence, const char *name, int32_t block, int *out_rank) {
     for (int i = 0; i < residence->n_pins; i++)
-        if (plait_glob_matches(residence->pins[i].pattern, name)) return residence->pins[i].device;
+        if (plait_glob_matches(residence->pins[i].pattern, name) ||
+            matches_block(residence->pins[i].pattern, block)) {
+            *out_rank = i;
+            return residence->pins[i].device;
+        }
     return -1;
+}
+
+int plait_residence_block_device(const plait_residence *residence, int32_t block) {
+    size_t low = 0, high = residence->n_blocks;
+    while (low < high) { /* numbers ascend; what has none stands at both ends */
+        size_t middle = low + (high - low) / 2;
+        int32_t number = residence->blocks[middle].number;
+        bool behind = number < 0 ? middle > 0 : number > block;
+        *(behind ? &high : &low) = behind ? middle : middle + 1;
+    }
+    return low > 0 && residence->blocks[low - 1].number >= 0 ? residence->blocks[low - 1].device : -1;
 }
 
 /* ---- entries ---- */
 
-static plait_status append_entry(plait_residence *residence, const plait_graph_storage *row,
-                                 const plait_operand *shape, int device) {
+plait_status plait_residence_check_same(plait_storage_kind kind, const plait_operand *shape,
+                                        const plait_graph *graph, uint32_t storage) {
+    const plait_graph_storage *row = &graph->storages[storage];
+    const plait_operand *other = &graph->tensors[row->root].shape;
+    if (kind == row->kind && shape->dtype == other->dtype &&
+        memcmp(shape->dims, other->dims, sizeof shape->dims) == 0)
+        return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT,
+                       "\"%s\" has another type or shape in graph %s than in an earlier graph", row->name,
+                       graph->name);
+}
+
+void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer *form) {
+    entry->encoding = form->encoding;
+    memcpy(entry->encoding_name, form->name, sizeof entry->encoding_name);
+    entry->size_bytes = form->size_bytes;
+    entry->alignment = form->alignment;
+}
+
+plait_status plait_residence_add(plait_residence *residence, const plait_graph_storage *row,
+                                 const plait_operand *shape, int device, const plait_encoding_offer *form,
+                                 plait_cause cause) {
     PLAIT_TRY(plait_grow(&residence->entries, &residence->entry_capacity, residence->n_entries + 1,
                          sizeof *residence->entries, PLAIT_MAX_NAME << 16, "residence"));
     plait_resident *entry = &residence->entries[residence->n_entries];
-    *entry = (plait_resident){.kind = row->kind, .shape = *shape, .device = device, .next = -1};
+    *entry = (plait_resident){.kind = row->kind,
+                              .shape = *shape,
+                              .device = device,
+                              .cause = cause,
+                              .block = row->block,
+                              .next = -1};
     entry->name = plait_arena_string(&residence->strings, row->name);
     if (!entry->name) return plait_error_memory("residence", strlen(row->name));
-    entry->cause = residence->context->n_devices == 1 ? PLAIT_CAUSE_ONLY_DEVICE : PLAIT_CAUSE_READERS;
-    if (plait_residence_pin(residence, entry->name) == device) entry->cause = PLAIT_CAUSE_PINNED;
-    entry->size_bytes = row->size_bytes;
-    entry->alignment = residence->context->devices[device].info.alignment;
+    plait_residence_set_form(entry, form);
     entry->slot = row->kind == PLAIT_STORAGE_STATE ? PLAIT_SLOT_STATE : PLAIT_NO_SLOT;
     plait_resident *same = plait_residence_find(residence, row->name, -1);
     while (same && same->next >= 0) same = &residence->entries[same->next];
@@ -53,123 +98,42 @@ static plait_status append_entry(plait_residence *residence, const plait_graph_s
     return PLAIT_OK;
 }
 
-/* An entry for the storage on the device, unless it is there; a state has one entry only. */
-static plait_status add_entry(plait_residence *residence, const plait_graph *graph, uint32_t storage,
-                              int device) {
+/* ---- one device: everything is there ---- */
+
+static plait_status add_once(plait_residence *residence, const plait_graph *graph, uint32_t storage) {
     const plait_graph_storage *row = &graph->storages[storage];
     const plait_operand *shape = &graph->tensors[row->root].shape;
     const plait_resident *any = plait_residence_find(residence, row->name, -1);
-    if (any && (any->kind != row->kind || any->shape.dtype != shape->dtype ||
-                memcmp(any->shape.dims, shape->dims, sizeof shape->dims) != 0))
-        return plait_error(PLAIT_INVALID_ARGUMENT,
-                           "\"%s\" has another type or shape in graph %s than in an earlier graph", row->name,
-                           graph->name);
-    if (any && (any->kind == PLAIT_STORAGE_STATE || plait_residence_find(residence, row->name, device)))
-        return PLAIT_OK;
-    return append_entry(residence, row, shape, device);
+    plait_encoding_offer form = {.name = "file",
+                                 .size_bytes = row->size_bytes,
+                                 .alignment = residence->context->devices[0].info.alignment};
+    if (any) return plait_residence_check_same(any->kind, &any->shape, graph, storage);
+    int rank;
+    bool pinned = plait_residence_pin(residence, row->name, row->block, &rank) == 0;
+    return plait_residence_add(residence, row, shape, 0, &form,
+                               pinned ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_ONLY_DEVICE);
 }
 
-/* ---- homes of state ---- */
-
-/* Devices (one bit each) that run all nodes that touch a state, and all that write it; the pin of the state or of a
- * writer, or -1. */
-typedef struct home {
-    uint64_t touch, write;
-    int pin;
-} home;
-
-static uint64_t devices_that_run(const plait_context *context, const plait_graph *graph, uint32_t n) {
-    plait_op_use use;
-    uint64_t mask = 0;
-    char reason[120];
-    plait_graph_use(graph, n, NULL, &use);
-    for (int d = 0; d < context->n_devices; d++) {
-        plait_device *device = context->devices[d].device;
-        if (device->vtable->supports(device, &use, NULL, reason, sizeof reason)) mask |= (uint64_t)1 << d;
-    }
-    return mask;
-}
-
-/* A node's word on the homes of the states that it touches; entries of states are first in the table. */
-static plait_status note_states(plait_residence *residence, const plait_graph *graph, uint32_t n,
-                                home **homes, size_t *capacity) {
-    const plait_graph_node *node = &graph->nodes[n];
-    for (int i = 0; i < node->n_inputs; i++) {
-        uint32_t storage = graph->tensors[node->inputs[i]].storage;
-        if (!node->inputs[i] || graph->storages[storage].kind != PLAIT_STORAGE_STATE) continue;
-        PLAIT_TRY(add_entry(residence, graph, storage, 0));
-        size_t index =
-            (size_t)(plait_residence_find(residence, graph->storages[storage].name, -1) - residence->entries);
-        size_t had = *capacity;
-        PLAIT_TRY(plait_grow(homes, capacity, index + 1, sizeof **homes, PLAIT_MAX_NAME << 16, "states"));
-        for (size_t k = had; k < *capacity; k++) (*homes)[k] = (home){UINT64_MAX, UINT64_MAX, -1};
-        home *row = &(*homes)[index];
-        uint64_t mask = devices_that_run(residence->context, graph, n);
-        bool writes = i == node->op->writes_input;
-        row->touch &= mask;
-        if (writes) row->write &= mask;
-        if (row->pin < 0) row->pin = plait_residence_pin(residence, graph->storages[storage].name);
-        if (row->pin < 0 && writes) row->pin = plait_residence_pin(residence, node->name);
-    }
-    return PLAIT_OK;
-}
-
-/* A pinned home that runs the writers; else the first device that runs everything; else the first that runs the
- * writers; else the first at all: then what they write travels. */
-static int choose_home(const home *row, int n_devices) {
-    uint64_t all = n_devices >= 64 ? UINT64_MAX : ((uint64_t)1 << n_devices) - 1;
-    uint64_t touch = row->touch & all, write = row->write & all;
-    if (row->pin >= 0 && (write == 0 || (write >> row->pin & 1u))) return row->pin;
-    if (touch) return __builtin_ctzll(touch);
-    return write ? __builtin_ctzll(write) : 0;
-}
-
-static plait_status place_states(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
-    home *homes = NULL;
-    size_t capacity = 0;
-    plait_status status = PLAIT_OK;
-    for (int g = 0; g < n_graphs; g++)
-        for (uint32_t n = 0; status == PLAIT_OK && n < graphs[g]->n_nodes; n++)
-            status = note_states(residence, graphs[g], n, &homes, &capacity);
-    for (size_t i = 0; status == PLAIT_OK && i < residence->n_entries; i++) {
-        plait_resident *entry = &residence->entries[i];
-        entry->device = choose_home(&homes[i], residence->context->n_devices);
-        if (homes[i].pin == entry->device) entry->cause = PLAIT_CAUSE_PINNED;
-        entry->alignment = residence->context->devices[entry->device].info.alignment;
-    }
-    free(homes);
-    return status;
-}
-
-/* ---- weights ---- */
-
-/* Entries for the weights that a graph's nodes read, on the devices that would run them. */
-static plait_status place_weights(plait_residence *residence, const plait_graph *graph) {
-    for (uint32_t n = 0; n < graph->n_nodes; n++) {
-        const plait_graph_node *node = &graph->nodes[n];
-        plait_placement placement;
-        PLAIT_TRY(plait_place_node(residence, graph, n, false, &placement));
-        for (int i = 0; i < node->n_inputs; i++) {
-            uint32_t storage = graph->tensors[node->inputs[i]].storage;
-            if (node->inputs[i] && graph->storages[storage].kind == PLAIT_STORAGE_WEIGHT)
-                PLAIT_TRY(add_entry(residence, graph, storage, placement.device));
+/* The storages of a kind that nodes or outputs touch. */
+static plait_status add_touched(plait_residence *residence, const plait_graph *graph,
+                                plait_storage_kind kind) {
+    for (size_t n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
+            uint32_t storage = graph->tensors[graph->nodes[n].inputs[i]].storage;
+            if (graph->nodes[n].inputs[i] && graph->storages[storage].kind == kind)
+                PLAIT_TRY(add_once(residence, graph, storage));
         }
-    }
-    return PLAIT_OK;
-}
-
-/* Storages that only outputs read (a weight or state given out as it is) live where they are pinned, or first. */
-static plait_status place_outputs(plait_residence *residence, const plait_graph *graph) {
     for (size_t o = 0; o < graph->n_outputs; o++) {
         uint32_t storage = graph->tensors[graph->outputs[o].tensor].storage;
-        plait_storage_kind kind = graph->storages[storage].kind;
-        const char *name = graph->storages[storage].name;
-        int pin = plait_residence_pin(residence, name);
-        bool stored = kind == PLAIT_STORAGE_WEIGHT || kind == PLAIT_STORAGE_STATE;
-        if (stored && !plait_residence_find(residence, name, -1))
-            PLAIT_TRY(add_entry(residence, graph, storage, pin >= 0 ? pin : 0));
+        if (graph->storages[storage].kind == kind) PLAIT_TRY(add_once(residence, graph, storage));
     }
     return PLAIT_OK;
+}
+
+static plait_status put_on_one(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
+    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(add_touched(residence, graphs[g], PLAIT_STORAGE_STATE));
+    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(add_touched(residence, graphs[g], PLAIT_STORAGE_WEIGHT));
+    return plait_residence_choose_encodings(residence, graphs, n_graphs);
 }
 
 /* ---- life ---- */
@@ -202,11 +166,12 @@ static plait_status append(plait_resident *entry, uint64_t *sum) {
     return PLAIT_OK;
 }
 
-/* A packed weight goes behind the others of its device while the buffer may grow; a weight in file form gets a slot
- * of its own, so that it can be used where the source has it. */
+/* A weight that takes memory goes behind the others of its device while the buffer may grow; one in file form gets a slot
+ * of its own where the device's memory is the host's, so that it can be used where the source has it. */
 static plait_status assign_weight(plait_residence *residence, plait_resident *entry, uint32_t *packed_slot) {
     plait_residence_device *device = &residence->devices[entry->device];
-    bool packed = entry->encoding != PLAIT_ENCODING_FILE;
+    bool packed = entry->encoding != PLAIT_ENCODING_FILE ||
+                  !residence->context->devices[entry->device].info.unified_memory;
     uint64_t most = residence->context->devices[entry->device].info.max_buffer_bytes;
     bool fits = packed && *packed_slot != PLAIT_NO_SLOT && device->weight_bytes[*packed_slot] < most &&
                 entry->size_bytes <= most - device->weight_bytes[*packed_slot];
@@ -235,11 +200,13 @@ static plait_status assign_slots(plait_residence *residence) {
     return PLAIT_OK;
 }
 
-static plait_status decide(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
-    PLAIT_TRY(place_states(residence, graphs, n_graphs));
-    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(place_weights(residence, graphs[g]));
-    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(place_outputs(residence, graphs[g]));
-    PLAIT_TRY(plait_residence_choose_encodings(residence, graphs, n_graphs));
+static plait_status decide(plait_residence *residence, const plait_graph *const *graphs, int n_graphs,
+                           const plait_residence_options *options) {
+    if (options && options->split == PLAIT_SPLIT_TENSOR)
+        return plait_error(PLAIT_UNSUPPORTED, "splitting single tensors over devices is not supported yet");
+    PLAIT_TRY(residence->context->n_devices == 1
+                  ? put_on_one(residence, graphs, n_graphs)
+                  : plait_residence_spread(residence, graphs, n_graphs, options));
     return assign_slots(residence);
 }
 
@@ -261,7 +228,7 @@ plait_status plait_residence_create(plait_residence **out, plait_context *contex
         residence->no_packing = options->no_packing;
         status = copy_pins(residence, options);
     }
-    if (status == PLAIT_OK) status = decide(residence, graphs, n_graphs);
+    if (status == PLAIT_OK) status = decide(residence, graphs, n_graphs, options);
     if (status != PLAIT_OK) {
         plait_residence_release(residence);
         return status;
@@ -276,6 +243,23 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
     *out_private = row->private_bytes;
     *out_mapped = row->mapped_bytes;
     *out_state = row->state_bytes;
+}
+
+void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,
+                            int *out_n_blocks) {
+    double sum = 0, here = 0;
+    int n = 0;
+    for (int d = 0; d < residence->context->n_devices; d++) {
+        const plait_residence_device *row = &residence->devices[d];
+        double bytes = (double)row->private_bytes + (double)row->mapped_bytes + (double)row->state_bytes;
+        sum += bytes;
+        if (d == device) here = bytes;
+    }
+    for (size_t b = 0; b < residence->n_blocks; b++)
+        if (residence->blocks[b].device == device) n += residence->blocks[b].n_blocks;
+    *out_asked = residence->asked ? residence->asked[device] : -1;
+    *out_held = sum > 0 ? here / sum : 0;
+    *out_n_blocks = n;
 }
 
 plait_residence *plait_residence_retain(plait_residence *residence) {

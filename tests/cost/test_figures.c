@@ -313,9 +313,9 @@ static void test_costs(void **state) {
         }
     }
     assert_int_equal(seen, 4);
-    assert_true(plait_cost_transfer(&cost, 1, 1, 1e6) == 0);
-    close_to(plait_cost_transfer(&cost, 1, 0, 1e6),
-             (double)cost.devices[1].peer_ns + 1e9 * 1e6 / (double)cost.devices[1].peer_bytes_per_s);
+    assert_true(plait_cost_transfer(&cost, 1, 1, 1, 1e6) == 0);
+    close_to(plait_cost_transfer(&cost, 1, 0, 2, 1e6),
+             2.0 * (double)cost.devices[1].peer_ns + 1e9 * 1e6 / (double)cost.devices[1].peer_bytes_per_s);
     plait_cost_deinit(&cost);
     plait_context_close(context);
     plait_graph_destroy(graph);

@@ -30,7 +30,7 @@ static void make(fixture *f, plait_graph *graph, const char *devices, const plai
     if (!graph) fail_msg("%s", plait_error_message());
     f->graph = graph;
     assert_ok(plait_context_open(&f->context, devices, NULL));
-    plait_residence_options options = {.pins = pins, .n_pins = n_pins};
+    plait_residence_options options = {.pins = pins, .n_pins = n_pins, .split = PLAIT_SPLIT_NONE};
     assert_ok(plait_residence_create(&f->residence, f->context, graphs, 1, &options));
     assert_ok(plait_plan_make(&f->plan, f->context, graph, &(plait_plan_options){.residence = f->residence}));
 }
@@ -120,7 +120,7 @@ static void test_causes(void **state) {
     check_placement(&f, "blk.0.attention", 1, PLAIT_CAUSE_STATE, "");
     check_placement(&f, "blk.0.kv_write", 1, PLAIT_CAUSE_STATE, "");
     check_placement(&f, "blk.0.attn_q", 0, PLAIT_CAUSE_WEIGHTS, "");
-    check_placement(&f, "blk.0.add", 0, PLAIT_CAUSE_FIRST, "");
+    check_placement(&f, "blk.0.add", 0, PLAIT_CAUSE_BLOCK, "");
     destroy(&f);
 
     static const plait_pin pins[] = {{"blk.1.attn*", 2}, {"*ffn_down.weight", 1}, {"cache.k.0", 2}};
@@ -236,7 +236,11 @@ static void check_same_tables(const plait_plan *a, const plait_plan *b) {
     assert_int_equal(a->n_transfers, b->n_transfers);
     assert_memory_equal(a->values, b->values, a->n_values * sizeof *a->values);
     assert_memory_equal(a->steps, b->steps, a->n_steps * sizeof *a->steps);
-    assert_memory_equal(a->placements, b->placements, a->graph->n_nodes * sizeof *a->placements);
+    for (size_t n = 0; n < a->graph->n_nodes; n++) {
+        assert_int_equal(a->placements[n].device, b->placements[n].device);
+        assert_int_equal(a->placements[n].cause, b->placements[n].cause);
+        assert_string_equal(a->placements[n].reason, b->placements[n].reason);
+    }
     assert_memory_equal(a->devices, b->devices, (size_t)a->context->n_devices * sizeof *a->devices);
     if (a->n_transfers)
         assert_memory_equal(a->transfers, b->transfers, a->n_transfers * sizeof *a->transfers);

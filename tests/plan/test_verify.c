@@ -62,7 +62,8 @@ typedef struct fixture {
 static void make(fixture *f, const char *devices) {
     assert_ok(plait_context_open(&f->context, devices, NULL));
     f->graph = layers(2);
-    assert_ok(plait_plan_make(&f->plan, f->context, f->graph, NULL));
+    assert_ok(
+        plait_plan_make(&f->plan, f->context, f->graph, &(plait_plan_options){.split = PLAIT_SPLIT_NONE}));
     assert_ok(plait_plan_verify(f->plan));
 }
 

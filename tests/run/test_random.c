@@ -46,7 +46,13 @@ static void begin(trial *t, const plait_pin *pins, int n_pins) {
     evaluation_fill(&t->e, PLAIT_STORAGE_WEIGHT, t->seed);
     assert_ok(plait_context_open(&t->context, t->devices, NULL), t->seed, t->devices);
     const plait_graph *graphs[] = {t->graph};
-    plait_residence_options options = {.pins = pins, .n_pins = n_pins};
+    double ratio[8] = {1}; /* any shares, of which some are 0 */
+    int n_devices = plait_context_device_count(t->context), way = (int)(t->seed / 9 % 3);
+    for (int d = 1; d < n_devices; d++) ratio[d] = (double)(t->seed >> d & 3);
+    plait_residence_options options = {.pins = pins,
+                                       .n_pins = n_pins,
+                                       .split = way == 0 ? PLAIT_SPLIT_NONE : PLAIT_SPLIT_AUTO,
+                                       .ratio = way == 2 ? ratio : NULL};
     plait_weight_source source = {.find = find_weight, .user = t};
     assert_ok(plait_residence_create(&t->residence, t->context, graphs, 1, &options), t->seed, t->devices);
     assert_ok(plait_residence_load(t->residence, &source), t->seed, t->devices);

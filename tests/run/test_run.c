@@ -37,7 +37,7 @@ static void make(fixture *f, plait_graph *graph, const char *devices) {
     if (!graph) fail_msg("%s", plait_error_message());
     f->graph = graph;
     assert_ok(plait_context_open(&f->context, devices, NULL));
-    assert_ok(plait_plan_make(&f->plan, f->context, graph, NULL));
+    assert_ok(plait_plan_make(&f->plan, f->context, graph, &(plait_plan_options){.split = PLAIT_SPLIT_NONE}));
     assert_ok(plait_run_create(&f->run, f->plan, NULL));
 }
 

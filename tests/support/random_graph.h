@@ -273,6 +273,7 @@ static inline plait_graph *random_graph_of(uint64_t seed, int n_steps, bool plai
     for (int i = 0; i < n_steps; i++) {
         snprintf(name, sizeof name, "blk.%d.", i / 6);
         plait_graph_scope(r.graph, name);
+        if (seed % 2) plait_graph_block(r.graph, i / 6); /* every other graph has blocks */
         rg_step(&r, &cached);
     }
     rg_outputs(&r);

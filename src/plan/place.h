@@ -1,0 +1,23 @@
+/* What the two halves of placement share: the beginning (place.c) and the moves (moves.c). */
+#ifndef PLAIT_PLAN_PLACE_H
+#define PLAIT_PLAN_PLACE_H
+
+#include "plan/weigh.h"
+
+typedef struct plait_placer {
+    plait_plan *plan;
+    plait_weighed weighed; /* Owned. */
+    /* Owned, [node]. */
+    int *device;          /* where it is now; -1: not placed yet */
+    int *wish;            /* where weights, state, pins or its block want it; -1: nowhere in particular */
+    int *later;           /* the wish of who reads it, for nodes without one */
+    unsigned char *cause; /* of the wish */
+    bool *held;           /* no move may take it away */
+    int start;            /* for nodes that neither wish nor have neighbours that do */
+} plait_placer;
+
+/* Moves groups and nodes to where they are better off: groups in graph order, at most eight rounds, each move winning 3%
+ * of the step. */
+plait_status plait_place_moves(plait_placer *placer);
+
+#endif

@@ -1,0 +1,174 @@
+/* The ranges of units, by dynamic programming over (device, number of units before the end of its range).
+ *
+ * Invariant: the solution is the best of all contiguous ranges in device order, and never takes more than the room of a
+ * device. Equal inputs give equal outputs: comparisons are strict, in a fixed order. */
+#include "plan/split.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double LEAST_GAIN = 0.03;
+
+/* Tables; row d, column i: device d holds the unit before i, and i units are placed. */
+typedef struct solver {
+    const plait_split_problem *p;
+    size_t width;     /* n_units + 1 */
+    double *best;     /* cost so far, INFINITY: impossible */
+    uint32_t *begin;  /* where the range of d begins */
+    int *before;      /* device of the range before it, -1: none */
+    double *arrive;   /* [i] least cost of i units on devices before d, with the way to d */
+    int *arrive_from; /* [i] */
+    double *targets;  /* [device] bytes, with shares */
+    double *empty;    /* [device + 1] sum of what the devices before cost when they hold nothing */
+    uint32_t *seen;   /* [n_shared] stamp */
+    uint32_t stamp;
+} solver;
+
+/* All bytes as they would lie on one device: units, and each shared thing once. */
+static double total_on(const plait_split_problem *p, int d, uint32_t *seen, uint32_t stamp) {
+    double sum = 0;
+    for (uint32_t u = 0; u < p->n_units; u++) {
+        sum += (double)p->bytes[(size_t)u * (size_t)p->n_devices + (size_t)d];
+        for (uint32_t k = p->first_shared[u]; k < p->first_shared[u + 1]; k++)
+            if (seen[p->shared[k].item] != stamp) {
+                seen[p->shared[k].item] = stamp;
+                sum += (double)p->shared[k].bytes[d];
+            }
+    }
+    return sum;
+}
+
+static void set_targets(solver *s) {
+    const plait_split_problem *p = s->p;
+    double sum = 0;
+    for (int d = 0; p->shares && d < p->n_devices; d++) sum += p->shares[d];
+    for (int d = 0; d < p->n_devices; d++) {
+        s->targets[d] = p->shares ? p->shares[d] / sum * total_on(p, d, s->seen, ++s->stamp) : 0;
+        s->empty[d + 1] = s->empty[d] + s->targets[d] * s->targets[d];
+    }
+}
+
+static double range_cost(const solver *s, int d, uint64_t bytes, double ns) {
+    const plait_split_problem *p = s->p;
+    if (p->first) return (double)d * (double)bytes;
+    if (!p->shares) return ns;
+    double off = (double)bytes - s->targets[d];
+    return off * off;
+}
+
+/* What moves from the range before, which ends before unit i. */
+static double cross_cost(const solver *s, int from, int to, uint32_t i) {
+    const plait_split_problem *p = s->p;
+    if (p->first || p->shares) return 0;
+    return plait_cost_transfer(p->cost, from, to, p->cross_n[i], p->cross_bytes[i]);
+}
+
+/* The best way to arrive at device d with i units placed before it. */
+static void find_arrivals(solver *s, int d) {
+    const plait_split_problem *p = s->p;
+    for (uint32_t i = 0; i < p->n_units; i++) {
+        s->arrive[i] = i == 0 ? s->empty[d] : INFINITY;
+        s->arrive_from[i] = -1;
+        for (int e = 0; i > 0 && e < d; e++) {
+            double cost = s->best[(size_t)e * s->width + i];
+            if (cost == INFINITY) continue;
+            cost += s->empty[d] - s->empty[e + 1] + cross_cost(s, e, d, i);
+            if (cost < s->arrive[i]) s->arrive[i] = cost, s->arrive_from[i] = e;
+        }
+    }
+}
+
+/* Adds what a unit has and the range does not hold yet. False when the device has no room for it. */
+static bool add_unit(solver *s, int d, uint32_t u, uint64_t *bytes, uint64_t *need) {
+    const plait_split_problem *p = s->p;
+    size_t at = (size_t)u * (size_t)p->n_devices + (size_t)d;
+    if (!plait_add_u64(*bytes, p->bytes[at], bytes) || !plait_add_u64(*need, p->need[at], need)) return false;
+    for (uint32_t k = p->first_shared[u]; k < p->first_shared[u + 1]; k++) {
+        if (s->seen[p->shared[k].item] == s->stamp) continue;
+        s->seen[p->shared[k].item] = s->stamp;
+        if (!plait_add_u64(*bytes, p->shared[k].bytes[d], bytes) ||
+            !plait_add_u64(*need, p->shared[k].need[d], need))
+            return false;
+    }
+    return *need <= p->room[d];
+}
+
+/* Ranges of device d that end before unit i, the shortest first: of equal ones the earlier devices have more. */
+static void extend(solver *s, int d, uint32_t i) {
+    const plait_split_problem *p = s->p;
+    size_t at = (size_t)d * s->width + i;
+    uint64_t bytes = 0, need = 0;
+    double ns = 0;
+    s->stamp++;
+    for (uint32_t j = i; j-- > 0;) {
+        if (!add_unit(s, d, j, &bytes, &need)) return;
+        ns += p->ns[(size_t)j * (size_t)p->n_devices + (size_t)d];
+        if (s->arrive[j] == INFINITY) continue;
+        double cost = s->arrive[j] + range_cost(s, d, bytes, ns);
+        if (cost < s->best[at]) {
+            s->best[at] = cost;
+            s->begin[at] = j;
+            s->before[at] = s->arrive_from[j];
+        }
+    }
+}
+
+static void solve(solver *s) {
+    const plait_split_problem *p = s->p;
+    for (size_t k = 0; k < (size_t)p->n_devices * s->width; k++) s->best[k] = INFINITY;
+    for (int d = 0; d < p->n_devices; d++) {
+        bool barred = p->shares && p->shares[d] == 0 && !p->soft;
+        find_arrivals(s, d);
+        for (uint32_t i = 1; !barred && i <= p->n_units; i++) extend(s, d, i);
+    }
+}
+
+/* Follows the tables back from the end. */
+static bool read_solution(const solver *s, int *out) {
+    const plait_split_problem *p = s->p;
+    double best = INFINITY;
+    int device = -1;
+    for (int d = 0; d < p->n_devices; d++) {
+        double cost = s->best[(size_t)d * s->width + p->n_units] + s->empty[p->n_devices] - s->empty[d + 1];
+        if (cost < best) best = cost, device = d;
+    }
+    /* Leaving the first device must win something, or figures that hardly differ would decide. */
+    double on_first = s->best[p->n_units];
+    if (!p->first && !p->shares && best >= (1 - LEAST_GAIN) * on_first) device = 0;
+    if (device < 0) return false;
+    for (uint32_t i = p->n_units; i > 0;) {
+        size_t at = (size_t)device * s->width + i;
+        for (uint32_t u = s->begin[at]; u < i; u++) out[u] = device;
+        device = s->before[at];
+        i = s->begin[at];
+    }
+    return true;
+}
+
+plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, bool *out_found) {
+    size_t width = (size_t)problem->n_units + 1, n = (size_t)problem->n_devices;
+    plait_arena arena;
+    plait_arena_init(&arena, 0);
+    solver s = {.p = problem,
+                .width = width,
+                .best = plait_arena_alloc(&arena, n * width, sizeof *s.best),
+                .begin = plait_arena_alloc(&arena, n * width, sizeof *s.begin),
+                .before = plait_arena_alloc(&arena, n * width, sizeof *s.before),
+                .arrive = plait_arena_alloc(&arena, width, sizeof *s.arrive),
+                .arrive_from = plait_arena_alloc(&arena, width, sizeof *s.arrive_from),
+                .targets = plait_arena_alloc(&arena, n, sizeof *s.targets),
+                .empty = plait_arena_alloc(&arena, n + 1, sizeof *s.empty),
+                .seen = plait_arena_alloc(&arena, problem->n_shared, sizeof *s.seen)};
+    bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.empty && s.seen;
+    if (all) {
+        set_targets(&s);
+        if (problem->n_units > 0) solve(&s);
+        *out_found = problem->n_units == 0 || read_solution(&s, out_devices);
+    }
+    plait_arena_deinit(&arena);
+    return all ? PLAIT_OK : plait_error_memory("split", n * width * sizeof *s.best);
+}

@@ -1,0 +1,402 @@
+/* Spreading a model over several devices: a survey of its graphs becomes a problem of numbers (split.h), whose solution
+ * decides every node and with them every weight and state. What the numbers could not know (what a unit puts on other
+ * devices because its own lacks something) is checked afterwards, and the room is made smaller where it did not fit.
+ *
+ * Invariant: a residence that was decided holds no more on a device than its budget. */
+#include "plan/survey.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct spread {
+    plait_survey survey;
+    plait_residence *residence;
+    const plait_residence_options *options; /* never NULL */
+    int n_devices;
+    uint64_t *budget, *room, *fixed; /* [device] */
+    uint64_t *bytes, *need;          /* [unit * n_devices + device] */
+    double *ns;                      /* the same */
+    uint32_t *first_shared;
+    plait_split_shared *shared;
+    uint64_t *held; /* [device] need of the decided whole */
+    plait_arena arena;
+} spread;
+
+/* ---- budgets ---- */
+
+static uint64_t reserve_of(const spread *p, int d) {
+    return p->options->reserve_bytes ? p->options->reserve_bytes[d] : 0;
+}
+
+/* What is free now, less a margin for what nobody foresees. */
+static plait_status find_budgets(spread *p) {
+    for (int d = 0; d < p->n_devices; d++) {
+        plait_device *device = p->residence->context->devices[d].device;
+        uint64_t total, available;
+        if (p->options->budget_bytes) {
+            p->budget[d] = p->options->budget_bytes[d];
+        } else {
+            PLAIT_TRY(device->vtable->memory_query(device, &total, &available));
+            p->budget[d] = available - available / 32;
+        }
+        p->residence->budget_bytes[d] = p->budget[d];
+    }
+    return PLAIT_OK;
+}
+
+static uint64_t minus(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* File form lies in the mapped file where the device's memory is the host's; everything else takes memory. */
+static bool takes_memory(const spread *p, int d, const plait_survey_item *item, plait_encoding encoding) {
+    return item->row->kind == PLAIT_STORAGE_STATE || encoding != PLAIT_ENCODING_FILE ||
+           !p->residence->context->devices[d].info.unified_memory;
+}
+
+/* ---- the problem ---- */
+
+static bool is_state(const plait_survey_item *item) {
+    return item->row->kind == PLAIT_STORAGE_STATE;
+}
+
+/* Whether the user says where the item is for this use: the split has no say then. */
+static bool fixed_use(const plait_survey *s, const plait_survey_item *item, const plait_survey_user *user) {
+    return is_state(item) ? item->pin >= 0 : s->nodes[user->node].pin >= 0;
+}
+
+/* Whether a trial of the unit has put the item on the device, of its own will. */
+static bool put_there(const plait_survey *s, const plait_survey_item *item, uint32_t unit, int device) {
+    for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
+        const plait_survey_node *row = &s->nodes[s->users[k].node];
+        if (row->unit != unit || fixed_use(s, item, &s->users[k])) continue;
+        if (is_state(item) ? plait_survey_home(item, device) == device : row->device == device) return true;
+    }
+    return false;
+}
+
+/* In a lean survey: a unit that only looks things up in what another unit needs whole has none of its own. */
+static bool only_looks_up(const plait_survey *s, const plait_survey_item *item, uint32_t unit) {
+    bool whole_elsewhere = false, whole_here = false;
+    for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
+        bool here = s->nodes[s->users[k].node].unit == unit;
+        if (!s->users[k].lookup) *(here ? &whole_here : &whole_elsewhere) = true;
+    }
+    return s->lean && whole_elsewhere && !whole_here;
+}
+
+/* Adds an item of a unit, tried on a device, to what the unit takes there (or to what it shares with other units). */
+static plait_status count_item(spread *p, uint32_t unit, int d, uint32_t index, uint64_t *bytes,
+                               uint64_t *need) {
+    const plait_survey_item *item = &p->survey.items[index];
+    plait_encoding_offer form;
+    *bytes = *need = 0;
+    if (!put_there(&p->survey, item, unit, d) || only_looks_up(&p->survey, item, unit)) return PLAIT_OK;
+    PLAIT_TRY(plait_survey_form(&p->survey, item, d, (int)unit, &form));
+    *bytes = form.size_bytes;
+    *need = takes_memory(p, d, item, form.encoding) ? form.size_bytes + form.alignment - 1 : 0;
+    return PLAIT_OK;
+}
+
+/* Everything about one unit: a trial on each device. */
+static plait_status weigh_unit(spread *p, uint32_t unit, uint32_t *n_shared) {
+    const plait_survey *s = &p->survey;
+    size_t n = (size_t)p->n_devices, n_items = s->first_item[unit + 1] - s->first_item[unit];
+    uint64_t *shares = plait_arena_alloc(&p->arena, 2 * n * n_items, sizeof *shares);
+    if (!shares) return plait_error_memory("residence", n * n_items);
+    for (int d = 0; d < p->n_devices; d++) {
+        size_t at = (size_t)unit * n + (size_t)d;
+        p->ns[at] = plait_survey_try(&p->survey, unit, d);
+        for (size_t k = 0; k < n_items; k++) {
+            uint32_t index = s->unit_items[s->first_item[unit] + k];
+            uint64_t *bytes = &shares[2 * n * k + (size_t)d], *need = bytes + n;
+            PLAIT_TRY(count_item(p, unit, d, index, bytes, need));
+            if (s->items[index].first_unit != s->items[index].last_unit) continue;
+            if (!plait_add_u64(p->bytes[at], *bytes, &p->bytes[at]) ||
+                !plait_add_u64(p->need[at], *need, &p->need[at]))
+                return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
+        }
+    }
+    for (size_t k = 0; k < n_items; k++) {
+        uint32_t index = s->unit_items[s->first_item[unit] + k];
+        if (s->items[index].first_unit == s->items[index].last_unit) continue;
+        p->shared[(*n_shared)++] =
+            (plait_split_shared){.item = index, .bytes = &shares[2 * n * k], .need = &shares[2 * n * k + n]};
+    }
+    return PLAIT_OK;
+}
+
+/* What pins put on devices, whatever the split says. */
+static plait_status count_pinned(spread *p) {
+    const plait_survey *s = &p->survey;
+    for (int d = 0; d < p->n_devices; d++) p->fixed[d] = 0;
+    for (size_t i = 0; s->residence->n_pins && i < s->n_items; i++) {
+        const plait_survey_item *item = &s->items[i];
+        uint64_t seen = 0;
+        for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
+            int pin = is_state(item) ? item->pin : s->nodes[s->users[k].node].pin;
+            plait_encoding_offer form;
+            if (pin < 0 || seen >> pin & 1u) continue;
+            seen |= (uint64_t)1 << pin;
+            PLAIT_TRY(plait_survey_form(s, item, pin, -1, &form));
+            if (takes_memory(p, pin, item, form.encoding) &&
+                !plait_add_u64(p->fixed[pin], form.size_bytes + form.alignment - 1, &p->fixed[pin]))
+                return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
+        }
+    }
+    return PLAIT_OK;
+}
+
+static plait_status weigh_units(spread *p) {
+    const plait_survey *s = &p->survey;
+    size_t n = (size_t)p->n_devices * s->n_units;
+    uint32_t n_shared = 0;
+    memset(p->bytes, 0, n * sizeof *p->bytes);
+    memset(p->need, 0, n * sizeof *p->need);
+    plait_survey_forget(&p->survey);
+    for (uint32_t u = 0; u < s->n_units; u++) {
+        p->first_shared[u] = n_shared;
+        PLAIT_TRY(weigh_unit(p, u, &n_shared));
+    }
+    p->first_shared[s->n_units] = n_shared;
+    return count_pinned(p);
+}
+
+static plait_status solve(spread *p, bool soft, bool *out_found) {
+    const plait_survey *s = &p->survey;
+    plait_split_problem problem = {.n_units = s->n_units,
+                                   .n_shared = (uint32_t)s->n_items,
+                                   .n_devices = p->n_devices,
+                                   .bytes = p->bytes,
+                                   .need = p->need,
+                                   .ns = p->ns,
+                                   .first_shared = p->first_shared,
+                                   .shared = p->shared,
+                                   .room = p->room,
+                                   .cross_n = s->cross_n,
+                                   .cross_bytes = s->cross_bytes,
+                                   .cost = &s->cost,
+                                   .shares = p->residence->asked,
+                                   .first = p->options->split == PLAIT_SPLIT_NONE,
+                                   .soft = soft};
+    return plait_split_solve(&problem, p->survey.unit_device, out_found);
+}
+
+/* ---- checking the whole ---- */
+
+/* What the decided whole takes on each device, in the two kinds of buffer that it will lie in. */
+static plait_status count_held(spread *p) {
+    const plait_survey *s = &p->survey;
+    for (int d = 0; d < p->n_devices; d++) {
+        plait_device *device = s->context->devices[d].device;
+        uint64_t sums[2] = {0}, bytes[2];
+        for (size_t i = 0; i < s->n_items; i++) {
+            plait_encoding_offer form;
+            if (!plait_survey_holds(s, &s->items[i], d)) continue;
+            PLAIT_TRY(plait_survey_form(s, &s->items[i], d, -1, &form));
+            uint64_t *sum = &sums[is_state(&s->items[i])];
+            if (takes_memory(p, d, &s->items[i], form.encoding) &&
+                !plait_add_u64(*sum, form.size_bytes + form.alignment - 1, sum))
+                return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
+        }
+        for (int k = 0; k < 2; k++)
+            PLAIT_TRY(device->vtable->allocation_bytes(
+                device, sums[k], k ? PLAIT_BUFFER_STATE : PLAIT_BUFFER_WEIGHTS, &bytes[k]));
+        if (!plait_add_u64(bytes[0], bytes[1], &p->held[d]))
+            return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
+    }
+    return PLAIT_OK;
+}
+
+/* The bytes that are too many on a device; devices whose memory is the host's share one budget, unless the caller gave
+ * each its own. Takes them from the room of the device that could give them; false when all fits. */
+static bool shrink_room(spread *p) {
+    uint64_t shared = 0, shared_budget = 0, most = 0;
+    int largest = -1;
+    for (int d = 0; d < p->n_devices; d++) {
+        uint64_t need = p->held[d] + reserve_of(p, d);
+        if (need > p->budget[d]) {
+            p->room[d] = minus(p->room[d], need - p->budget[d]);
+            return true;
+        }
+        if (!p->residence->context->devices[d].info.unified_memory || p->options->budget_bytes) continue;
+        shared += need;
+        if (p->budget[d] > shared_budget) shared_budget = p->budget[d];
+        if (need > most) most = need, largest = d;
+    }
+    if (shared <= shared_budget || largest < 0) return false;
+    uint64_t spare = minus(p->held[largest], shared - shared_budget);
+    p->room[largest] = minus(spare < p->room[largest] ? spare : p->room[largest], p->fixed[largest]);
+    return true;
+}
+
+static plait_status nothing_fits(const spread *p) {
+    const plait_survey *s = &p->survey;
+    plait_strbuf text;
+    plait_strbuf_init(&text, 0);
+    for (int d = 0; d < p->n_devices; d++) {
+        uint64_t need = p->fixed[d];
+        for (uint32_t u = 0; u < s->n_units; u++)
+            need += p->need[(size_t)u * (size_t)p->n_devices + (size_t)d];
+        plait_strbuf_printf(&text, "%s%s: all of it would take ", d ? "; " : "",
+                            p->residence->context->devices[d].device->name);
+        plait_strbuf_bytes(&text, need);
+        plait_strbuf_append(&text, ", there are ");
+        plait_strbuf_bytes(&text, p->budget[d]);
+        if (reserve_of(p, d)) {
+            plait_strbuf_append(&text, " less ");
+            plait_strbuf_bytes(&text, reserve_of(p, d));
+            plait_strbuf_append(&text, " for temporaries");
+        }
+    }
+    plait_status status =
+        plait_error(PLAIT_OUT_OF_MEMORY, "weights and state do not fit: %s", plait_strbuf_text(&text));
+    plait_strbuf_deinit(&text);
+    return status;
+}
+
+/* Ways to make it fit, the wished one first: copies of tables where they are looked into, shares of 0 holding nothing;
+ * then without those copies; then with every device. */
+static plait_status find_solution(spread *p, bool *out_found) {
+    for (int way = 0; way < 4; way++) {
+        bool lean = way & 1, soft = way >> 1;
+        if (soft && !p->residence->asked) break;
+        if (p->survey.lean != lean) {
+            p->survey.lean = lean;
+            PLAIT_TRY(weigh_units(p));
+        }
+        PLAIT_TRY(solve(p, soft, out_found));
+        if (*out_found) return PLAIT_OK;
+    }
+    return PLAIT_OK;
+}
+
+static plait_status decide(spread *p) {
+    PLAIT_TRY(weigh_units(p));
+    for (int d = 0; d < p->n_devices; d++)
+        p->room[d] = minus(minus(p->budget[d], reserve_of(p, d)), p->fixed[d]);
+    for (int round = 0; round < 2 * p->n_devices + 4; round++) {
+        bool found = false;
+        PLAIT_TRY(find_solution(p, &found));
+        if (!found) return nothing_fits(p);
+        plait_survey_decide(&p->survey);
+        PLAIT_TRY(count_held(p));
+        if (!shrink_room(p)) return PLAIT_OK;
+    }
+    return nothing_fits(p);
+}
+
+/* ---- keeping the result ---- */
+
+static plait_status add_entries(spread *p) {
+    const plait_survey *s = &p->survey;
+    for (int kind = 0; kind < 2; kind++) /* states come first in the table */
+        for (size_t i = 0; i < s->n_items; i++) {
+            const plait_survey_item *item = &s->items[i];
+            if (is_state(item) != (kind == 0)) continue;
+            for (int d = 0; d < p->n_devices; d++) {
+                plait_encoding_offer form;
+                if (!plait_survey_holds(s, item, d)) continue;
+                PLAIT_TRY(plait_survey_form(s, item, d, -1, &form));
+                PLAIT_TRY(plait_residence_add(p->residence, item->row, &item->shape, d, &form,
+                                              item->pin == d ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_READERS));
+            }
+        }
+    return PLAIT_OK;
+}
+
+/* Why a unit is where it is: the way of splitting, or want of room for it. */
+static plait_cause cause_of(const spread *p, int device) {
+    if (p->residence->asked) return PLAIT_CAUSE_RATIO;
+    if (p->options->split == PLAIT_SPLIT_NONE) return device == 0 ? PLAIT_CAUSE_FIRST : PLAIT_CAUSE_ROOM;
+    return PLAIT_CAUSE_COST;
+}
+
+static plait_status keep_blocks(spread *p) {
+    const plait_survey *s = &p->survey;
+    plait_residence *r = p->residence;
+    r->blocks = plait_arena_alloc(&r->strings, s->n_units, sizeof *r->blocks);
+    if (!r->blocks) return plait_error_memory("residence", s->n_units);
+    for (uint32_t u = 0; u < s->n_units; u++) {
+        int d = s->unit_device[u];
+        plait_residence_block *block = &r->blocks[u];
+        *block = (plait_residence_block){
+            .number = s->unit_block[u],
+            .n_blocks = s->unit_blocks[u],
+            .device = d,
+            .cause = cause_of(p, d),
+            .bytes = p->bytes[(size_t)u * (size_t)p->n_devices + (size_t)d],
+            .ns = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof(double))};
+        if (!block->ns) return plait_error_memory("residence", s->n_units);
+        memcpy(block->ns, &p->ns[(size_t)u * (size_t)p->n_devices], (size_t)p->n_devices * sizeof(double));
+    }
+    r->n_blocks = s->n_units;
+    return PLAIT_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Shares that add up to 1, kept for the report. */
+static plait_status keep_shares(spread *p) {
+    plait_residence *r = p->residence;
+    double sum = 0;
+    r->budget_bytes = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof *r->budget_bytes);
+    if (!r->budget_bytes) return plait_error_memory("residence", 0);
+    if (!p->options->ratio || p->options->split == PLAIT_SPLIT_NONE) return PLAIT_OK;
+    r->asked = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof *r->asked);
+    if (!r->asked) return plait_error_memory("residence", 0);
+    for (int d = 0; d < p->n_devices; d++) {
+        double share = p->options->ratio[d];
+        if (!(share >= 0) || !isfinite(share))
+            return plait_error(PLAIT_INVALID_ARGUMENT, "ratio: share %d is %g, expected 0 or more", d, share);
+        sum += share;
+    }
+    if (!(sum > 0) || !isfinite(sum))
+        return plait_error(PLAIT_INVALID_ARGUMENT, "ratio: the shares add up to %g", sum);
+    for (int d = 0; d < p->n_devices; d++) {
+        r->asked[d] = p->options->ratio[d] / sum;
+        if (r->asked[d] == 0) r->idle |= (uint64_t)1 << d;
+    }
+    return PLAIT_OK;
+}
+
+static plait_status make_tables(spread *p) {
+    size_t n = (size_t)p->n_devices, n_units = p->survey.n_units, n_users = 0;
+    for (size_t i = 0; i < p->survey.n_items; i++) n_users += p->survey.items[i].n_users;
+    p->budget = plait_arena_alloc(&p->arena, n, sizeof *p->budget);
+    p->room = plait_arena_alloc(&p->arena, n, sizeof *p->room);
+    p->fixed = plait_arena_alloc(&p->arena, n, sizeof *p->fixed);
+    p->held = plait_arena_alloc(&p->arena, n, sizeof *p->held);
+    p->bytes = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->bytes);
+    p->need = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->need);
+    p->ns = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->ns);
+    p->first_shared = plait_arena_alloc(&p->arena, n_units + 1, sizeof *p->first_shared);
+    p->shared = plait_arena_alloc(&p->arena, n_users, sizeof *p->shared);
+    bool all = p->budget && p->room && p->fixed && p->held && p->bytes && p->need && p->ns &&
+               p->first_shared && p->shared;
+    return all ? find_budgets(p) : plait_error_memory("residence", n * n_units);
+}
+
+plait_status plait_residence_spread(plait_residence *residence, const plait_graph *const *graphs,
+                                    int n_graphs, const plait_residence_options *options) {
+    static const plait_residence_options none = {0};
+    spread p = {.residence = residence,
+                .options = options ? options : &none,
+                .n_devices = residence->context->n_devices};
+    plait_arena_init(&p.arena, 0);
+    plait_status status = keep_shares(&p);
+    if (status == PLAIT_OK) status = plait_survey_init(&p.survey, residence, graphs, n_graphs, p.options);
+    if (status == PLAIT_OK) status = make_tables(&p);
+    if (status == PLAIT_OK) status = decide(&p);
+    if (status == PLAIT_OK) status = add_entries(&p);
+    if (status == PLAIT_OK) status = keep_blocks(&p);
+    plait_survey_deinit(&p.survey);
+    plait_arena_deinit(&p.arena);
+    return status;
+}

@@ -1,0 +1,230 @@
+/* Weighing a graph: every device is asked about every node once, and what the node does is counted from the op table at
+ * the two ends of a model's life: steps of one item, and steps at the bounds.
+ *
+ * Invariant: the result depends on shapes, figures and the devices' answers alone. */
+#include "plan/weigh.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REASON_BYTES = 120 };
+
+/* Reasons are few and long: each is kept once. */
+typedef struct reasons {
+    plait_arena *arena;
+    plait_map known; /* text -> place in `texts` */
+    const char **texts;
+    size_t n, capacity;
+} reasons;
+
+static plait_status keep_reason(reasons *r, const char *text, const char **out) {
+    uint32_t at;
+    size_t length = strlen(text);
+    if (plait_map_get(&r->known, text, length, &at)) {
+        *out = r->texts[at];
+        return PLAIT_OK;
+    }
+    PLAIT_TRY(plait_grow(&r->texts, &r->capacity, r->n + 1, sizeof *r->texts, 1 << 24, "reasons"));
+    char *copy = plait_arena_string(r->arena, text);
+    if (!copy) return plait_error_memory("reasons", length);
+    PLAIT_TRY(plait_map_put(&r->known, copy, length, (uint32_t)r->n, NULL));
+    r->texts[r->n++] = copy;
+    *out = copy;
+    return PLAIT_OK;
+}
+
+/* ---- what a device says ---- */
+
+/* The encodings of the node's weights on the device; false when one is not there. */
+static bool find_encodings(const plait_residence *residence, const plait_graph *graph,
+                           const plait_graph_node *node, int device, plait_encoding *encodings) {
+    for (int i = 0; i < node->n_inputs; i++) {
+        const plait_graph_storage *storage = &graph->storages[graph->tensors[node->inputs[i]].storage];
+        if (!node->inputs[i] || storage->kind != PLAIT_STORAGE_WEIGHT) continue;
+        const plait_resident *entry = plait_residence_find(residence, storage->name, device);
+        if (!entry) return false;
+        encodings[i] = entry->encoding;
+    }
+    return true;
+}
+
+bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t n,
+                        const plait_op_use *use, const plait_residence *bound, int d, char *reason,
+                        size_t reason_bytes) {
+    plait_device *device = context->devices[d].device;
+    plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
+    unsigned op = (unsigned)use->op->id;
+    reason[0] = '\0';
+    if (context->devices[d].denied[op / 64] >> op % 64 & 1u) {
+        snprintf(reason, reason_bytes, "it said that it runs %s, and refused to", use->op->name);
+        return false;
+    }
+    if (bound && !find_encodings(bound, graph, &graph->nodes[n], d, encodings)) {
+        snprintf(reason, reason_bytes, "its weights are not there");
+        return false;
+    }
+    if (device->vtable->supports(device, use, bound ? encodings : NULL, reason, reason_bytes)) return true;
+    if (!reason[0]) snprintf(reason, reason_bytes, "it lacks %s", use->op->name);
+    return false;
+}
+
+/* ---- nodes ---- */
+
+/* The values of all named dims in a step of one item. */
+static plait_status ones(plait_weighed *w, int64_t **out) {
+    int64_t *values = plait_arena_alloc(&w->arena, w->graph->n_dims, sizeof *values);
+    if (!values) return plait_error_memory("weighing", w->graph->n_dims);
+    for (size_t d = 0; d < w->graph->n_dims; d++) values[d] = w->graph->dims[d].bound > 0;
+    *out = values;
+    return PLAIT_OK;
+}
+
+/* Time on each device that runs the node. */
+static void weigh_node(plait_weighed *w, uint32_t n, const int64_t *one, plait_op_use *use) {
+    double all = w->steps.single + w->steps.full;
+    plait_work work;
+    for (int which = 0; which < 2; which++) {
+        float *ns = &(which ? w->full_ns : w->single_ns)[(size_t)n * (size_t)w->n_devices];
+        plait_cost_work(w->cost, w->graph, n, which ? NULL : one, use, &work);
+        for (int d = 0; d < w->n_devices; d++)
+            if (w->runs[n] >> d & 1u) ns[d] = (float)plait_cost_time(w->cost, d, &work);
+    }
+    for (size_t k = (size_t)n * (size_t)w->n_devices; k < ((size_t)n + 1) * (size_t)w->n_devices; k++)
+        w->ns[k] =
+            (float)((w->steps.single * (double)w->single_ns[k] + w->steps.full * (double)w->full_ns[k]) /
+                    all);
+}
+
+static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_context *context,
+                                const plait_residence *bound, const plait_op_use *use, reasons *r) {
+    for (int d = 0; d < w->n_devices; d++) {
+        char reason[REASON_BYTES];
+        const char **why = &w->why[(size_t)n * (size_t)w->n_devices + (size_t)d];
+        *why = "";
+        if (plait_weigh_device(context, w->graph, n, use, bound, d, reason, sizeof reason))
+            w->runs[n] |= (uint64_t)1 << d;
+        else
+            PLAIT_TRY(keep_reason(r, reason, why));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status weigh_nodes(plait_weighed *w, const plait_context *context,
+                                const plait_residence *bound) {
+    plait_op_use use;
+    int64_t *one = NULL;
+    reasons r = {.arena = &w->arena};
+    plait_map_init(&r.known);
+    plait_status status = ones(w, &one);
+    for (uint32_t n = 0; status == PLAIT_OK && n < w->graph->n_nodes; n++) {
+        plait_graph_use(w->graph, n, NULL, &use);
+        status = ask_devices(w, n, context, bound, &use, &r);
+        if (status == PLAIT_OK) weigh_node(w, n, one, &use);
+    }
+    plait_map_deinit(&r.known);
+    free(r.texts);
+    return status;
+}
+
+/* ---- values ---- */
+
+static double bytes_at(const plait_graph_tensor *tensor, int64_t dim_value) {
+    plait_operand operand = tensor->shape;
+    const plait_extent *e = &tensor->outer;
+    if (e->dim >= 0) operand.dims[e->axis] = (e->a * dim_value + e->b) / e->c;
+    return (double)plait_operand_span_bytes(&operand);
+}
+
+double plait_weigh_storage(const plait_graph *graph, uint32_t storage, plait_expected_steps steps) {
+    const plait_graph_tensor *root = &graph->tensors[graph->storages[storage].root];
+    double all = steps.single + steps.full, full = (double)graph->storages[storage].size_bytes;
+    if (root->outer.dim < 0 || steps.single <= 0) return full;
+    int64_t one = graph->dims[root->outer.dim].bound > 0;
+    return (steps.single * bytes_at(root, one) + steps.full * full) / all;
+}
+
+static plait_status weigh_values(plait_weighed *w) {
+    const plait_graph *graph = w->graph;
+    uint32_t n_values = 0;
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
+        w->first_value[n] = n_values;
+        n_values += (uint32_t)graph->nodes[n].n_outputs;
+    }
+    w->first_value[graph->n_nodes] = n_values;
+    w->bytes = plait_arena_alloc(&w->arena, n_values, sizeof *w->bytes);
+    if (!w->bytes) return plait_error_memory("weighing", n_values);
+    for (uint32_t n = 0; n < graph->n_nodes; n++)
+        for (int o = 0; o < graph->nodes[n].n_outputs; o++)
+            w->bytes[w->first_value[n] + (uint32_t)o] = (float)plait_weigh_storage(
+                graph, graph->tensors[graph->nodes[n].outputs[o]].storage, w->steps);
+    return PLAIT_OK;
+}
+
+/* ---- points ---- */
+
+plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t *out_n) {
+    const plait_graph *graph = w->graph;
+    size_t n_nodes = graph->n_nodes, n_values = w->first_value[n_nodes];
+    int32_t *change = plait_alloc_array(n_nodes + 1, sizeof *change);
+    uint32_t *last = plait_alloc_array(n_values, sizeof *last);
+    if (!change || !last) {
+        free(change);
+        free(last);
+        return plait_error_memory("weighing", n_nodes);
+    }
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
+            uint32_t tensor = graph->nodes[n].inputs[i];
+            uint32_t value = tensor ? plait_weighed_value(w, tensor) : UINT32_MAX;
+            if (value != UINT32_MAX) last[value] = n;
+        }
+        for (uint32_t v = w->first_value[n]; v < w->first_value[n + 1]; v++) last[v] = n;
+    }
+    for (uint32_t n = 0; n < n_nodes; n++)
+        for (uint32_t v = w->first_value[n]; v < w->first_value[n + 1]; v++) change[n]++, change[last[v]]--;
+    int32_t alive = 0;
+    *out_n = n_nodes > 0;
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        unit[n] = *out_n - 1;
+        alive += change[n];
+        if (alive <= 1 && n + 1 < n_nodes) ++*out_n;
+    }
+    free(change);
+    free(last);
+    return PLAIT_OK;
+}
+
+/* ---- all ---- */
+
+static plait_status weigh(plait_weighed *w, const plait_context *context, const plait_residence *bound) {
+    size_t n = w->graph->n_nodes, n_all = n * (size_t)w->n_devices;
+    w->runs = plait_arena_alloc(&w->arena, n, sizeof *w->runs);
+    w->ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->ns);
+    w->single_ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->single_ns);
+    w->full_ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->full_ns);
+    w->why = plait_arena_alloc(&w->arena, n_all, sizeof *w->why);
+    w->first_value = plait_arena_alloc(&w->arena, n + 1, sizeof *w->first_value);
+    if (!w->runs || !w->ns || !w->single_ns || !w->full_ns || !w->why || !w->first_value)
+        return plait_error_memory("weighing", n_all);
+    PLAIT_TRY(weigh_nodes(w, context, bound));
+    return weigh_values(w);
+}
+
+plait_status plait_weigh(plait_weighed *out, const plait_graph *graph, const plait_context *context,
+                         const plait_cost *cost, plait_expected_steps steps, const plait_residence *bound) {
+    *out = (plait_weighed){.graph = graph, .cost = cost, .n_devices = context->n_devices, .steps = steps};
+    if (steps.single <= 0 && steps.full <= 0) out->steps.full = 1;
+    plait_arena_init(&out->arena, 0);
+    plait_status status = weigh(out, context, bound);
+    if (status != PLAIT_OK) plait_weighed_deinit(out);
+    return status;
+}
+
+void plait_weighed_deinit(plait_weighed *weighed) {
+    plait_arena_deinit(&weighed->arena);
+    *weighed = (plait_weighed){0};
+}
