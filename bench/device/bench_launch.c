@@ -20,7 +20,7 @@ static void check(plait_status status) {
 }
 
 /* get_rows after get_rows: each takes its rows of what the one before it made, so no two are side by side. */
-static void make_nodes(plait_segment_node *nodes, int n) {
+static void make_nodes(plait_segment_node *nodes, plait_segment_operand *operands, int n) {
     plait_op_use use;
     plait_op_use_init(&use, plait_op_get(PLAIT_OP_get_rows));
     use.n_inputs = 2;
@@ -30,10 +30,16 @@ static void make_nodes(plait_segment_node *nodes, int n) {
     if (!plait_operand_make_dense(&use.inputs[0]) || !plait_operand_make_dense(&use.inputs[1])) exit(1);
     check(plait_op_infer(&use));
     for (int i = 0; i < n; i++) {
-        nodes[i] = (plait_segment_node){
-            .op = use.op, .name = "rows", .node = (uint32_t)i, .n_inputs = 2, .n_outputs = 1, .present = 3};
+        nodes[i] = (plait_segment_node){.op = use.op,
+                                        .name = "rows",
+                                        .node = (uint32_t)i,
+                                        .n_inputs = 2,
+                                        .n_outputs = 1,
+                                        .present = 3,
+                                        .inputs = operands + 3 * i,
+                                        .outputs = operands + 3 * i + 2};
         for (int k = 0; k < 3; k++) {
-            plait_segment_operand *o = k == 2 ? &nodes[i].outputs[0] : &nodes[i].inputs[k];
+            plait_segment_operand *o = &operands[3 * i + k];
             uint32_t value = k == 1 ? 0 : (uint32_t)(k == 0 ? i + 1 : i + 2);
             *o = (plait_segment_operand){.shape = k == 2 ? use.outputs[0] : use.inputs[k],
                                          .outer.dim = -1,
@@ -79,8 +85,9 @@ static void run(const char *item, int n) {
     plait_prepared prepared;
     plait_program *program;
     plait_segment_node *nodes = calloc((size_t)n, sizeof *nodes);
-    if (!nodes) exit(1);
-    make_nodes(nodes, n);
+    plait_segment_operand *operands = calloc(3 * (size_t)n, sizeof *operands);
+    if (!nodes || !operands) exit(1);
+    make_nodes(nodes, operands, n);
     plait_segment segment = {.struct_bytes = sizeof segment, .n_nodes = n, .nodes = nodes};
     check(plait_device_create(item, NULL, &device));
     check(device->vtable->prepare(device, &segment, &prepared));
@@ -91,6 +98,7 @@ static void run(const char *item, int n) {
     device->vtable->program_destroy(device, program);
     device->vtable->destroy(device);
     free(nodes);
+    free(operands);
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,9 @@
 /* What planning costs, pass by pass, in nanoseconds a node: a decoder with the numbers of a 1B model, chains and meshes of
  * up to 100,000 nodes on one to eight devices that compute nothing, and the layers of model files.
  *
- * usage: bench_plan [-r ROUNDS] [-n MOST_NODES] [MODEL.gguf...]      default: 5 rounds, 100000 nodes, no model
+ * usage: bench_plan [-r ROUNDS] [-n MOST_NODES] [-o GRAPH] [MODEL.gguf...]
+ *
+ * Default: 5 rounds, 100000 nodes, no model. -o decoder1, mesh4, ...: only that graph, on that many devices.
  *
  * Each row is the median of its rounds, pass by pass. `plan` is the sum of what the planner does itself (residence, place,
  * segment, memory, verify, arena); preparing and compiling are the devices' work and stand apart. `memory` is the arena
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 64, COLUMNS = PLAIT_PASS_COUNT + 2, GRAPH = PLAIT_PASS_COUNT, RESIDENCE };
+enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 2, GRAPH = PLAIT_PASS_COUNT, RESIDENCE };
 
 static const char *const columns[COLUMNS] = {[GRAPH] = "graph",
                                              [RESIDENCE] = "residence",
@@ -121,18 +123,22 @@ static plait_graph *make_graph(kind which, int64_t n, const spread *how) {
     }
 }
 
+static const char *only = ""; /* -o */
+
 static void bench_graph(kind which, int64_t n, spread how, int rounds) {
-    static const char *const names[] = {"chain", "mesh", "decoder 1B"};
+    static const char *const names[] = {"chain", "mesh", "decoder"};
     char name[64], patterns[8][8];
     plait_pin pins[8];
-    measured m = {0};
+    static measured m;
+    snprintf(name, sizeof name, "%s%d%s", names[which], how.n_devices, how.run ? " mixed" : "");
+    if (only[0] && strcmp(only, name) != 0) return;
+    memset(&m, 0, sizeof m);
     plait_context *context = open_nulls(how.n_devices);
     for (int d = 0; d < how.n_devices; d++) {
         snprintf(patterns[d], sizeof patterns[d], "d%d.*", d);
         pins[d] = (plait_pin){patterns[d], d};
     }
     plait_residence_options options = {.pins = pins, .n_pins = how.n_devices > 1 ? how.n_devices : 0};
-    snprintf(name, sizeof name, "%s x%d%s", names[which], how.n_devices, how.run ? " mixed" : "");
     for (int r = 0; r < rounds; r++) {
         uint64_t begin = plait_time_ns();
         plait_graph *graph = make_graph(which, n, &how);
@@ -148,7 +154,8 @@ static void bench_graph(kind which, int64_t n, spread how, int rounds) {
 static void bench_model(const char *path, const char *devices, int rounds) {
     plait_context *context;
     plait_model *model;
-    measured m = {0};
+    static measured m;
+    memset(&m, 0, sizeof m);
     char name[64];
     if (plait_context_open(&context, devices, NULL) != PLAIT_OK) fail_now("context");
     plait_model_options options = {.dry = true};
@@ -164,9 +171,10 @@ static void bench_model(const char *path, const char *devices, int rounds) {
 int main(int argc, char **argv) {
     int rounds = 5, option;
     int64_t most = 100000;
-    while ((option = getopt(argc, argv, "r:n:")) >= 0) {
+    while ((option = getopt(argc, argv, "r:n:o:")) >= 0) {
         if (option == 'r') rounds = atoi(optarg);
         if (option == 'n') most = atoll(optarg);
+        if (option == 'o') only = optarg;
         if (option == '?') return 2;
     }
     if (rounds < 1 || rounds > MOST_ROUNDS) rounds = 5;

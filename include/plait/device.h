@@ -145,8 +145,8 @@ typedef struct plait_segment_node {
     uint32_t node;    /* id in the lowered graph */
     int n_inputs, n_outputs;
     uint32_t present;
-    plait_segment_operand inputs[PLAIT_MAX_INPUTS];
-    plait_segment_operand outputs[PLAIT_MAX_OUTPUTS];
+    plait_segment_operand *inputs;  /* [n_inputs], the planner's; absent ones are zeroed */
+    plait_segment_operand *outputs; /* [n_outputs], the planner's */
     plait_attr attrs[PLAIT_MAX_ATTRS];
 } plait_segment_node;
 

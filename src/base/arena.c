@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,17 +34,80 @@ struct plait_arena_chunk {
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
+/* ---- pool ---- */
+
+void plait_arena_pool_init(plait_arena_pool *pool, size_t most_bytes) {
+    *pool = (plait_arena_pool){.busy = ATOMIC_FLAG_INIT, .most_bytes = most_bytes};
+}
+
+static void free_chunk(plait_arena_chunk *chunk) {
+    ARENA_OPEN(chunk->bytes, chunk->size_bytes);
+    free(chunk);
+}
+
+void plait_arena_pool_deinit(plait_arena_pool *pool) {
+    for (plait_arena_chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free_chunk(chunk);
+    }
+    pool->chunks = NULL;
+    pool->held_bytes = 0;
+}
+
+static bool pool_enter(plait_arena_pool *pool) {
+    return pool && !atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire);
+}
+
+static void pool_leave(plait_arena_pool *pool) {
+    atomic_flag_clear_explicit(&pool->busy, memory_order_release);
+}
+
+/* The smallest chunk that is large enough, unless much of it would lie idle. */
+static plait_arena_chunk *pool_take(plait_arena_pool *pool, size_t size) {
+    plait_arena_chunk **best = NULL, *found = NULL;
+    if (!pool_enter(pool)) return NULL;
+    for (plait_arena_chunk **at = &pool->chunks; *at; at = &(*at)->next)
+        if ((*at)->size_bytes >= size && (*at)->size_bytes / 2 <= size &&
+            (!best || (*at)->size_bytes < (*best)->size_bytes))
+            best = at;
+    if (best) {
+        found = *best;
+        *best = found->next;
+        pool->held_bytes -= found->size_bytes;
+    }
+    pool_leave(pool);
+    return found;
+}
+
+static bool pool_keep(plait_arena_pool *pool, plait_arena_chunk *chunk) {
+    if (!pool_enter(pool)) return false;
+    bool room = chunk->size_bytes <= pool->most_bytes - pool->held_bytes;
+    if (room) {
+        ARENA_POISON(chunk->bytes, chunk->size_bytes);
+        chunk->next = pool->chunks;
+        pool->chunks = chunk;
+        pool->held_bytes += chunk->size_bytes;
+    }
+    pool_leave(pool);
+    return room;
+}
+
+/* ---- arena ---- */
+
 void plait_arena_init(plait_arena *arena, size_t max_bytes) {
     *arena = (plait_arena){.max_bytes = max_bytes};
+}
+
+void plait_arena_init_pooled(plait_arena *arena, plait_arena_pool *pool) {
+    *arena = (plait_arena){.pool = pool};
 }
 
 void plait_arena_deinit(plait_arena *arena) {
     for (plait_arena_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        ARENA_OPEN(chunk->bytes, chunk->size_bytes);
-        free(chunk);
+        if (!pool_keep(arena->pool, chunk)) free_chunk(chunk);
     }
-    plait_arena_init(arena, arena->max_bytes);
+    *arena = (plait_arena){.max_bytes = arena->max_bytes, .pool = arena->pool};
 }
 
 static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
@@ -52,7 +116,9 @@ static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
     if (size < needed) size = needed;
     size_t total;
     if (!plait_add_size(sizeof(plait_arena_chunk), size, &total)) return NULL;
-    plait_arena_chunk *chunk = malloc(total);
+    plait_arena_chunk *chunk = pool_take(arena->pool, size);
+    if (chunk) size = chunk->size_bytes;
+    if (!chunk) chunk = malloc(total);
     if (!chunk) return NULL;
     *chunk = (plait_arena_chunk){.next = arena->chunks, .size_bytes = size};
     ARENA_POISON(chunk->bytes, size);

@@ -90,21 +90,27 @@ static plait_status small_program(plait_conf *c, plait_program **out) {
     use.inputs[1] = use.inputs[0];
     PLAIT_TRY(plait_op_infer(&use));
     plait_extent extent = {0, 1, 1, 0, 1};
-    plait_segment_node node = {.op = use.op, .name = "sum", .n_inputs = 2, .n_outputs = 1, .present = 3};
+    plait_segment_operand operands[3];
+    plait_segment_node node = {.op = use.op,
+                               .name = "sum",
+                               .n_inputs = 2,
+                               .n_outputs = 1,
+                               .present = 3,
+                               .inputs = operands,
+                               .outputs = operands + 2};
     for (int i = 0; i < 3; i++) {
-        plait_segment_operand *operand = i < 2 ? &node.inputs[i] : &node.outputs[0];
-        *operand = (plait_segment_operand){.shape = i < 2 ? use.inputs[i] : use.outputs[0],
-                                           .outer = extent,
-                                           .value = (uint32_t)(i / 2),
-                                           .storage = (uint32_t)(i / 2),
-                                           .needed_after = i == 2};
+        operands[i] = (plait_segment_operand){.shape = i < 2 ? use.inputs[i] : use.outputs[0],
+                                              .outer = extent,
+                                              .value = (uint32_t)(i / 2),
+                                              .storage = (uint32_t)(i / 2),
+                                              .needed_after = i == 2};
     }
     plait_segment segment = {
         .struct_bytes = sizeof segment, .n_nodes = 1, .nodes = &node, .n_dims = 1, .bounds = &bound};
     plait_prepared prepared;
     PLAIT_TRY(c->v->prepare(c->device, &segment, &prepared));
     segment.n_slots = 2;
-    node.outputs[0].offset = 128;
+    operands[2].offset = 128;
     for (int g = 0; g < prepared.n_groups; g++) prepared.groups[g].scratch_slot = 1;
     plait_status status = c->v->compile(c->device, &segment, &prepared, out);
     c->v->prepared_destroy(c->device, &prepared);

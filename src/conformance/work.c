@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OPERANDS = PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS }; /* room for those of any node */
 enum { PATTERN = 0xA7, GAP_BYTES = 64, SLOT_IMAGE = 0, SLOT_SCRATCH = 1, N_SLOTS = 2, BENCH_NS = 20000000 };
 
 /* ---- building ---- */
@@ -21,6 +22,7 @@ void plait_conf_work_init(plait_conf_work *w, plait_conf *c) {
     w->tensors = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->tensors);
     w->values = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->values);
     w->nodes = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES, sizeof *w->nodes);
+    w->operands = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES * OPERANDS, sizeof *w->operands);
 }
 
 void plait_conf_work_deinit(plait_conf_work *w) {
@@ -42,7 +44,7 @@ static uint64_t place(uint64_t *total, uint64_t alignment, uint64_t size_bytes) 
 
 /* Values are placed when they are added; only freeze makes the images. False when the bench is full. */
 static bool has_room(const plait_conf_work *w) {
-    return w->tensors && w->values && w->nodes && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
+    return w->tensors && w->values && w->nodes && w->operands && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
 }
 
 int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_extent outer, uint64_t shift,
@@ -90,7 +92,12 @@ int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inp
     plait_op_use use = *attrs_of;
     if (!has_room(w) || w->n_nodes == PLAIT_CONF_MAX_NODES) return -1;
     plait_segment_node *node = &w->nodes[w->n_nodes];
-    *node = (plait_segment_node){.op = use.op, .name = use.op->name, .node = (uint32_t)w->n_nodes};
+    plait_segment_operand *operands = w->operands + (size_t)w->n_nodes * OPERANDS;
+    *node = (plait_segment_node){.op = use.op,
+                                 .name = use.op->name,
+                                 .node = (uint32_t)w->n_nodes,
+                                 .inputs = operands,
+                                 .outputs = operands + PLAIT_MAX_INPUTS};
     use.n_inputs = n_inputs;
     use.present = 0;
     for (int i = 0; i < n_inputs; i++) {
@@ -150,7 +157,8 @@ static plait_status device_size(const plait_conf_work *w, int v, uint64_t *out) 
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
-    if (!w->tensors || !w->values || !w->nodes || !w->shown) return plait_error_memory("conformance", 0);
+    if (!w->tensors || !w->values || !w->nodes || !w->operands || !w->shown)
+        return plait_error_memory("conformance", 0);
     for (int v = 0; v < w->n_values; v++) {
         PLAIT_TRY(device_size(w, v, &size));
         w->values[v].offset = place(&w->device_bytes, alignment, size);
@@ -250,7 +258,8 @@ plait_status plait_conf_run_reference(plait_conf_work *w) {
 /* One segment on its way through the device. */
 typedef struct passage {
     plait_conf_work *w;
-    plait_segment_node *nodes; /* Owned. */
+    plait_segment_node *nodes;       /* Owned. */
+    plait_segment_operand *operands; /* Owned. OPERANDS a node. */
     plait_segment segment;
     plait_prepared prepared;
     bool is_prepared;
@@ -266,6 +275,7 @@ static void passage_end(passage *p) {
     if (p->is_prepared) v->prepared_destroy(device, &p->prepared);
     if (p->scratch) v->buffer_destroy(p->scratch);
     free(p->nodes);
+    free(p->operands);
     free(p->offsets);
 }
 
@@ -361,9 +371,16 @@ static plait_status give_scratch(passage *p) {
 static plait_status make_program(passage *p, int first, int n, plait_conf_way way) {
     plait_conf_work *w = p->w;
     p->nodes = plait_alloc_array((size_t)n, sizeof *p->nodes);
+    p->operands = plait_alloc_array((size_t)n * OPERANDS, sizeof *p->operands);
     p->offsets = plait_alloc_array((size_t)w->n_values, sizeof *p->offsets);
-    if (!p->nodes || !p->offsets) return plait_error_memory("conformance", (size_t)n * sizeof *p->nodes);
+    if (!p->nodes || !p->operands || !p->offsets)
+        return plait_error_memory("conformance", (size_t)n * sizeof *p->nodes);
     memcpy(p->nodes, w->nodes + first, (size_t)n * sizeof *p->nodes);
+    memcpy(p->operands, w->operands + (size_t)first * OPERANDS, (size_t)n * OPERANDS * sizeof *p->operands);
+    for (int k = 0; k < n; k++) {
+        p->nodes[k].inputs = p->operands + (size_t)k * OPERANDS;
+        p->nodes[k].outputs = p->nodes[k].inputs + PLAIT_MAX_INPUTS;
+    }
     for (int k = 0; k < n; k++)
         for (int o = 0; o < p->nodes[k].n_outputs; o++)
             p->nodes[k].outputs[o].needed_after =

@@ -34,6 +34,7 @@ typedef struct plait_conf_work {
     plait_conf_tensor *tensors;
     plait_conf_value *values;
     plait_segment_node *nodes;
+    plait_segment_operand *operands; /* of the nodes, with room for the most that a node can have */
     int64_t bounds[PLAIT_CONF_MAX_DIMS], dims[PLAIT_CONF_MAX_DIMS];
     uint64_t device_bytes, host_bytes; /* of the images */
     unsigned char *host;               /* Owned by the arena, once frozen: the values in file form */

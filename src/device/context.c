@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { POOL_BYTES = 32 << 20 };
 static const char *const no_list = "cpu";
 
 int plait_context_device_count(const plait_context *context) {
@@ -63,6 +64,7 @@ plait_status plait_context_open(plait_context **out, const char *devices,
     plait_context *context = plait_alloc_array(1, sizeof *context);
     if (!context) return plait_error_memory("context", sizeof *context);
     if (options) context->logger = options->logger;
+    plait_arena_pool_init(&context->pool, POOL_BYTES);
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
     plait_status status = context->lock_ready ? PLAIT_OK : plait_error_memory("context lock", 0);
     if (status == PLAIT_OK)
@@ -86,6 +88,7 @@ void plait_context_close(plait_context *context) {
         if (entry->arena) vtable->buffer_destroy(entry->arena);
         vtable->destroy(entry->device);
     }
+    plait_arena_pool_deinit(&context->pool);
     free(context->devices);
     if (context->lock_ready) pthread_mutex_destroy(&context->submit_lock);
     free(context);

@@ -8,6 +8,7 @@
 #ifndef PLAIT_DEVICE_CONTEXT_H
 #define PLAIT_DEVICE_CONTEXT_H
 
+#include "base/arena.h"
 #include "plait/context.h"
 
 #include <pthread.h>
@@ -30,7 +31,8 @@ struct plait_context {
     plait_context_entry *devices;
     pthread_mutex_t submit_lock;
     bool lock_ready;
-    uint64_t steps; /* steps submitted so far; each queue's step_event reaches it when they are done */
+    plait_arena_pool pool; /* memory of plans */
+    uint64_t steps;        /* steps submitted so far; each queue's step_event reaches it when they are done */
 };
 
 /* Makes the arena of a device at least this large. No run may be in flight on it: takes the submit lock and

@@ -5,6 +5,7 @@
 #include "graph/build.h"
 
 #include "base/alloc.h"
+#include "op/shape.h"
 
 #include <string.h>
 
@@ -42,34 +43,39 @@ static plait_status note_extent(const plait_factors *factors, int factor, const 
 
 plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op_use *use,
                                         const plait_tensor *inputs, plait_extent *out_extents) {
-    plait_factors factors;
+    plait_factors room;
+    const plait_factors *factors;
     plait_extent known[PLAIT_MAX_FACTORS];
-    PLAIT_TRY(plait_op_factors(use->op, &factors));
+    bool bounded = false;
+    for (int i = 0; i < use->n_inputs; i++) /* most graphs of fixed shapes stop here */
+        bounded |= plait_op_has(use, i) && plait_graph_row(graph, inputs[i])->outer.dim >= 0;
+    for (int o = 0; o < use->n_outputs; o++) out_extents[o] = (plait_extent){.dim = -1};
+    if (!bounded) return PLAIT_OK;
+    PLAIT_TRY(plait_op_factors_at(use->op, &room, &factors));
     for (int f = 0; f < PLAIT_MAX_FACTORS; f++) known[f].dim = -1;
     for (int i = 0; i < use->n_inputs; i++) {
         const plait_graph_tensor *row = plait_op_has(use, i) ? plait_graph_row(graph, inputs[i]) : NULL;
         if (!row || row->outer.dim < 0) continue;
         int axis = row->outer.axis;
-        const plait_factor_operand *operand = &factors.inputs[i];
+        const plait_factor_operand *operand = &factors->inputs[i];
         if (axis >= operand->rank || operand->dims[axis].n != 1)
             return plait_error(PLAIT_INVALID_ARGUMENT, "input %s: dim %d cannot be bounded here",
                                operand->name, axis);
-        PLAIT_TRY(note_extent(&factors, operand->dims[axis].factors[0], &row->outer, known));
+        PLAIT_TRY(note_extent(factors, operand->dims[axis].factors[0], &row->outer, known));
     }
     for (int o = 0; o < use->n_outputs; o++) {
-        out_extents[o] = (plait_extent){.dim = -1};
-        for (int axis = 0; axis < factors.outputs[o].rank; axis++) {
-            const plait_factor_dim *dim = &factors.outputs[o].dims[axis];
+        for (int axis = 0; axis < factors->outputs[o].rank; axis++) {
+            const plait_factor_dim *dim = &factors->outputs[o].dims[axis];
             for (int k = 0; k < dim->n; k++) {
                 const plait_extent *extent = &known[dim->factors[k]];
                 if (extent->dim < 0) continue;
                 if (dim->n != 1)
                     return plait_error(PLAIT_INVALID_ARGUMENT,
                                        "output %s: dim %d would be a product with a bounded index",
-                                       factors.outputs[o].name, axis);
+                                       factors->outputs[o].name, axis);
                 if (out_extents[o].dim >= 0)
                     return plait_error(PLAIT_INVALID_ARGUMENT, "output %s: dims %d and %d are both bounded",
-                                       factors.outputs[o].name, out_extents[o].axis, axis);
+                                       factors->outputs[o].name, out_extents[o].axis, axis);
                 out_extents[o] = *extent;
                 out_extents[o].axis = axis;
             }
@@ -77,7 +83,7 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
         for (int axis = out_extents[o].axis + 1; out_extents[o].dim >= 0 && axis < PLAIT_MAX_RANK; axis++)
             if (use->outputs[o].dims[axis] != 1)
                 return plait_error(PLAIT_INVALID_ARGUMENT, "output %s: bounded dim %d is not the outermost",
-                                   factors.outputs[o].name, out_extents[o].axis);
+                                   factors->outputs[o].name, out_extents[o].axis);
     }
     return PLAIT_OK;
 }

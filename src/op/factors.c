@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "op/shape.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* ---- parser ---- */
@@ -165,12 +166,43 @@ static plait_status take_text(factor_parser *p) {
     return *p->at ? fail(p, p->at, "the end") : PLAIT_OK;
 }
 
-plait_status plait_op_factors(const plait_op *op, plait_factors *out) {
+static plait_status parse(const plait_op *op, plait_factors *out) {
     plait_factors parsed;
     memset(&parsed, 0, sizeof parsed);
     factor_parser p = {.op = op->name, .text = op->factors, .at = op->factors, .out = &parsed};
     PLAIT_TRY(take_text(&p));
     *out = parsed;
+    return PLAIT_OK;
+}
+
+/* Every node of a graph asks for its op's factors several times: those of the built-in ops are parsed once, into a table
+ * that is only read afterwards. An op whose text is wrong stays without an entry, so that whoever asks gets the message. */
+static struct {
+    pthread_once_t once;
+    bool parsed[PLAIT_OP_COUNT];
+    plait_factors factors[PLAIT_OP_COUNT];
+} built_in = {.once = PTHREAD_ONCE_INIT};
+
+static void parse_all(void) {
+    for (int id = 0; id < PLAIT_OP_COUNT; id++)
+        built_in.parsed[id] = parse(plait_op_get((plait_op_id)id), &built_in.factors[id]) == PLAIT_OK;
+}
+
+plait_status plait_op_factors_at(const plait_op *op, plait_factors *room, const plait_factors **out) {
+    if (op == plait_op_get(op->id)) {
+        pthread_once(&built_in.once, parse_all);
+        if (built_in.parsed[op->id]) return *out = &built_in.factors[op->id], PLAIT_OK;
+    }
+    PLAIT_TRY(parse(op, room));
+    *out = room;
+    return PLAIT_OK;
+}
+
+plait_status plait_op_factors(const plait_op *op, plait_factors *out) {
+    const plait_factors *found;
+    plait_factors room;
+    PLAIT_TRY(plait_op_factors_at(op, &room, &found));
+    *out = *found;
     return PLAIT_OK;
 }
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The names live in the factor text, which is parsed again for each message: errors are rare. */
+/* The names live in the factor text. */
 const char *plait_op_input_name(const plait_op *op, int input, char out[16]) {
     plait_factors f;
     memcpy(out, "?", 2);
@@ -71,21 +71,22 @@ static plait_status check_ranks(const plait_op_use *use, const plait_factors *f)
 
 /* Only inputs are solved: outputs follow from them. */
 plait_status plait_shape_by_factors(plait_op_use *use) {
-    plait_factors f;
+    plait_factors room;
+    const plait_factors *f;
     int64_t sizes[PLAIT_MAX_FACTORS];
-    PLAIT_TRY(plait_op_factors(use->op, &f));
-    PLAIT_TRY(check_ranks(use, &f));
-    PLAIT_TRY(plait_factor_solve(use, &f, false, false, sizes));
-    for (int o = 0; o < f.n_outputs; o++) {
+    PLAIT_TRY(plait_op_factors_at(use->op, &room, &f));
+    PLAIT_TRY(check_ranks(use, f));
+    PLAIT_TRY(plait_factor_solve(use, f, false, false, sizes));
+    for (int o = 0; o < f->n_outputs; o++) {
         plait_operand *out = &use->outputs[o];
         out->dtype = PLAIT_F32;
         for (int d = 0; d < PLAIT_MAX_RANK; d++) {
             out->dims[d] = 1;
-            for (int i = 0; d < f.outputs[o].rank && i < f.outputs[o].dims[d].n; i++) {
-                int64_t size = sizes[f.outputs[o].dims[d].factors[i]];
+            for (int i = 0; d < f->outputs[o].rank && i < f->outputs[o].dims[d].n; i++) {
+                int64_t size = sizes[f->outputs[o].dims[d].factors[i]];
                 if (size < 0) size = 1;
                 if (__builtin_mul_overflow(out->dims[d], size, &out->dims[d]))
-                    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: dim %d overflows", f.outputs[o].name, d);
+                    return plait_error(PLAIT_INVALID_ARGUMENT, "%s: dim %d overflows", f->outputs[o].name, d);
             }
         }
     }

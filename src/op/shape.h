@@ -39,6 +39,10 @@ plait_status plait_attr_window(const plait_op_use *use, int start_attr, int tota
 /* Size of the whole: total when given, else start + size. */
 int64_t plait_attr_total(const plait_op_use *use, int start_attr, int total_attr, int64_t size);
 
+/* The factors of an op without a copy: those of built-in ops live for ever, others are parsed into `room`. Fails as
+ * plait_op_factors does. */
+plait_status plait_op_factors_at(const plait_op *op, plait_factors *room, const plait_factors **out);
+
 /* Sizes of factors for the inputs, and for outputs when asked; -1 where nothing tells. `broadcast`: a dim of
  * size 1 agrees with everything. */
 plait_status plait_factor_solve(const plait_op_use *use, const plait_factors *factors, bool with_outputs,

@@ -109,13 +109,14 @@ static plait_status finish_outputs(plait_op_use *use, const plait_factors *f) {
 }
 
 static plait_status infer(plait_op_use *use) {
-    plait_factors f;
-    PLAIT_TRY(plait_op_factors(use->op, &f));
-    PLAIT_TRY(check_inputs(use, &f));
+    plait_factors room;
+    const plait_factors *f;
+    PLAIT_TRY(plait_op_factors_at(use->op, &room, &f));
+    PLAIT_TRY(check_inputs(use, f));
     PLAIT_TRY(check_attrs(use));
     memset(use->outputs, 0, sizeof use->outputs);
     PLAIT_TRY(use->op->shape(use));
-    return finish_outputs(use, &f);
+    return finish_outputs(use, f);
 }
 
 /* Works on a copy, so that a failure leaves the caller's use alone. */

@@ -109,7 +109,7 @@ plait_status plait_plan_make(plait_plan **out, plait_context *context, const pla
     plan->graph = graph;
     plan->exact = options && options->exact;
     if (options) plan->steps_expected = options->steps;
-    plait_arena_init(&plan->arena, 0);
+    plait_arena_init_pooled(&plan->arena, &context->pool);
     plan->name = plait_arena_string(&plan->arena, options && options->name ? options->name : graph->name);
     plait_status status = plan->name ? make(plan, options) : plait_error_memory("plan", 0);
     if (status != PLAIT_OK) {

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/sort.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -194,35 +195,8 @@ static plait_status build_lanes(packer *p) {
 
 /* ---- neighbours ---- */
 
-/* Sorts by begin, equal ones as they come: quicksort down to short runs, which are inserted. */
-static void sort_spans(span *spans, size_t n) {
-    while (n > 24) {
-        uint64_t a = spans[0].begin, b = spans[n / 2].begin, c = spans[n - 1].begin;
-        uint64_t pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
-        size_t low = 0, high = n - 1;
-        for (;;) {
-            while (spans[low].begin < pivot) low++;
-            while (spans[high].begin > pivot) high--;
-            if (low >= high) break;
-            span swapped = spans[low];
-            spans[low++] = spans[high];
-            spans[high--] = swapped;
-        }
-        if (low < n - low) {
-            sort_spans(spans, low);
-            spans += low, n -= low;
-        } else {
-            sort_spans(spans + low, n - low);
-            n = low;
-        }
-    }
-    for (size_t i = 1; i < n; i++) {
-        span moved = spans[i];
-        size_t k = i;
-        for (; k > 0 && moved.begin < spans[k - 1].begin; k--) spans[k] = spans[k - 1];
-        spans[k] = moved;
-    }
-}
+#define BEGINS_BEFORE(a, b) ((a)->begin < (b)->begin)
+PLAIT_DEFINE_SORT(sort_spans, span, BEGINS_BEFORE)
 
 /* Placed neighbours of an item into `near`, sorted by begin. */
 static size_t find_neighbours(packer *p, uint32_t i) {

@@ -194,7 +194,9 @@ typedef struct plait_plan_step {
 typedef struct plait_plan_segment {
     int device;
     uint32_t first_node, n_nodes;
-    plait_segment_node *nodes; /* in the plan's arena */
+    plait_segment_node *nodes;       /* in the plan's arena */
+    plait_segment_operand *operands; /* of all its nodes, one node's inputs and outputs after the other's */
+    size_t n_operands;
     plait_segment segment;
     plait_prepared prepared;
     bool is_prepared;

@@ -198,7 +198,10 @@ static plait_status fill_node(plait_plan *plan, plait_plan_segment *segment, uin
                                 .node = n,
                                 .n_inputs = node->n_inputs,
                                 .n_outputs = node->n_outputs,
-                                .present = node->present};
+                                .present = node->present,
+                                .inputs = segment->operands + segment->n_operands};
+    out->outputs = out->inputs + node->n_inputs;
+    segment->n_operands += (size_t)node->n_inputs + (size_t)node->n_outputs;
     memcpy(out->attrs, node->attrs, sizeof node->attrs);
     for (int i = 0; i < node->n_inputs; i++)
         if (node->inputs[i]) out->inputs[i] = operand_of(plan, node->inputs[i], segment->device);
@@ -219,7 +222,12 @@ static plait_status build_segment(plait_plan *plan, uint32_t first, uint32_t end
     plait_plan_segment *segment = &plan->segments[plan->n_segments];
     *segment = (plait_plan_segment){.device = device, .first_node = first};
     segment->nodes = plait_arena_alloc(&plan->arena, end - first, sizeof *segment->nodes);
-    if (!segment->nodes) return plait_error_memory("plan segments", (end - first) * sizeof *segment->nodes);
+    size_t n_operands = 0;
+    for (uint32_t n = first; n < end; n++)
+        n_operands += (size_t)graph->nodes[n].n_inputs + (size_t)graph->nodes[n].n_outputs;
+    segment->operands = plait_arena_alloc(&plan->arena, n_operands, sizeof *segment->operands);
+    if (!segment->nodes || !segment->operands)
+        return plait_error_memory("plan segments", n_operands * sizeof *segment->operands);
     for (uint32_t n = first; n < end; n++)
         for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
             const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[n].inputs[i]];

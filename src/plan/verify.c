@@ -12,26 +12,24 @@
  * Invariant: a plan for which this returns OK never reads a byte that was not written for it. */
 #include "plan/plan.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
+#include "base/sort.h"
 #include "base/status.h"
+#include "plan/verify.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* One access of a device's queue to a value. */
-typedef struct access {
-    uint32_t value;
-    int32_t position; /* in the device's order */
-    uint32_t rank;    /* place of the node in program order; steps count as nodes of their own */
-    bool write;
-    uint64_t begin, end; /* bytes in the slot's buffer */
-} access;
+/* What is known of a value while the accesses of its device are walked in program order. */
+typedef struct track {
+    int32_t last_write, last_any; /* the latest positions so far, -1: none */
+    int32_t first, last;          /* all positions lie between these; first -1: none so far */
+} track;
 
 typedef struct proof {
     const plait_plan *plan;
-    access *accesses;
-    size_t n_accesses, capacity;
+    plait_arena scratch;
+    track *tracks;     /* [value] */
+    int32_t *group_of; /* [node of the segment at hand] */
+    plait_life *lives;
+    plait_life_pairs pairs;
 } proof;
 
 static const char *value_name(const plait_plan *plan, uint32_t value) {
@@ -67,18 +65,49 @@ static plait_status check_range(const plait_plan *plan, int device, uint32_t val
     return PLAIT_OK;
 }
 
-/* ---- collecting accesses ---- */
+/* ---- accesses, in program order ---- */
 
-static plait_status add_access(proof *p, uint32_t value, int32_t position, uint32_t rank, bool write,
-                               uint64_t begin, uint64_t size) {
-    PLAIT_TRY(
-        plait_grow(&p->accesses, &p->capacity, p->n_accesses + 1, sizeof *p->accesses, 1u << 28, "proof"));
-    p->accesses[p->n_accesses++] = (access){value, position, rank, write, begin, begin + size};
+static bool has_bytes(const plait_plan_value *value) {
+    return (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) && !value->elided &&
+           value->size_bytes != 0;
+}
+
+/* Positions must not go back across a write, and the first access of a value that the plan makes must be a write. */
+static plait_status check_order(const proof *p, uint32_t v, int32_t position, bool write) {
+    const plait_plan_value *value = &p->plan->values[v];
+    const track *t = &p->tracks[v];
+    int32_t before = write ? t->last_any : t->last_write;
+    bool made_here = value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS;
+    if (value->elided && t->first >= 0 && position != t->first)
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" never exists, but two groups use it",
+                           value_name(p->plan, v));
+    if (position < before)
+        return plait_error(PLAIT_INTERNAL,
+                           "proof: \"%s\" is %s at position %d, before position %d of an earlier node",
+                           value_name(p->plan, v), write ? "written" : "read", position, before);
+    if (made_here && t->last_write < 0 && !write)
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is read at position %d, before it is written",
+                           value_name(p->plan, v), position);
+    return PLAIT_OK;
+}
+
+/* An access to bytes [begin, begin + size) of the value's slot. */
+static plait_status add_access(proof *p, uint32_t v, int32_t position, bool write, uint64_t begin,
+                               uint64_t size) {
+    const plait_plan_value *value = &p->plan->values[v];
+    track *t = &p->tracks[v];
+    PLAIT_TRY(check_order(p, v, position, write));
+    if (has_bytes(value) && (begin < value->offset || begin + size > value->offset + value->size_bytes))
+        return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"", value_name(p->plan, v));
+    if (write && position > t->last_write) t->last_write = position;
+    if (position > t->last_any) t->last_any = position;
+    if (t->first < 0 || position < t->first) t->first = position;
+    if (position > t->last) t->last = position;
     return PLAIT_OK;
 }
 
 static plait_status add_operand(proof *p, const plait_segment_operand *operand, int device, int32_t position,
-                                uint32_t rank, bool write) {
+                                bool write) {
     const plait_plan_value *value = &p->plan->values[operand->value];
     int64_t span = plait_operand_span_bytes(&operand->shape);
     uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? (uint64_t)span : value->size_bytes;
@@ -86,7 +115,7 @@ static plait_status add_operand(proof *p, const plait_segment_operand *operand, 
         return plait_error(PLAIT_INTERNAL, "proof: %s uses \"%s\", which is on another device",
                            p->plan->context->devices[device].device->name,
                            value_name(p->plan, operand->value));
-    if (value->elided) return add_access(p, operand->value, position, rank, write, 0, 0);
+    if (value->elided) return add_access(p, operand->value, position, write, 0, 0);
     if (operand->slot != value->slot || operand->offset != value->offset + operand->view_offset)
         return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
                            value_name(p->plan, operand->value));
@@ -94,21 +123,18 @@ static plait_status add_operand(proof *p, const plait_segment_operand *operand, 
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
                            value_name(p->plan, operand->value), (unsigned long long)value->offset);
     PLAIT_TRY(check_range(p->plan, device, operand->value, operand->slot, operand->offset, size));
-    return add_access(p, operand->value, position, rank, write, operand->offset, size);
+    return add_access(p, operand->value, position, write, operand->offset, size);
 }
 
-static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position,
-                             uint32_t rank) {
+static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position) {
     for (int i = 0; i < node->n_inputs; i++)
-        if (node->present >> i & 1u)
-            PLAIT_TRY(add_operand(p, &node->inputs[i], device, position, rank, false));
+        if (node->present >> i & 1u) PLAIT_TRY(add_operand(p, &node->inputs[i], device, position, false));
     for (int o = 0; o < node->n_outputs; o++)
-        PLAIT_TRY(add_operand(p, &node->outputs[o], device, position, rank, true));
+        PLAIT_TRY(add_operand(p, &node->outputs[o], device, position, true));
     return PLAIT_OK;
 }
 
-static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, uint32_t rank,
-                              bool write) {
+static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, bool write) {
     const plait_plan_value *row = &p->plan->values[value];
     uint64_t size = p->plan->graph->storages[row->storage].size_bytes;
     if (row->device != device)
@@ -118,7 +144,7 @@ static plait_status add_whole(proof *p, int device, uint32_t value, int32_t posi
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is moved but never exists",
                            value_name(p->plan, value));
     PLAIT_TRY(check_range(p->plan, device, value, row->slot, row->offset, size));
-    return add_access(p, value, position, rank, write, row->offset, size);
+    return add_access(p, value, position, write, row->offset, size);
 }
 
 /* The part of the value that the host reads. */
@@ -144,134 +170,54 @@ static plait_status check_scratch(const plait_plan *plan, int device, const plai
     return PLAIT_OK;
 }
 
-/* `position` is the launch's first one: one a group. */
-static plait_status add_launch(proof *p, const plait_plan_step *step, int32_t position, uint32_t rank) {
+/* `position` is the launch's first one: one a group. Groups run in their order, nodes are walked in that of the program. */
+static plait_status add_launch(proof *p, const plait_plan_step *step, int32_t position) {
     const plait_plan_segment *segment = &p->plan->segments[step->item];
+    const plait_prepared *prepared = &segment->prepared;
     if (segment->device != step->device)
         return plait_error(PLAIT_INTERNAL, "proof: segment %u is launched on another device", step->item);
-    for (int g = 0; g < segment->prepared.n_groups; g++) {
-        const plait_group *group = &segment->prepared.groups[g];
+    for (int g = 0; g < prepared->n_groups; g++) {
+        const plait_group *group = &prepared->groups[g];
         PLAIT_TRY(check_scratch(p->plan, step->device, group));
-        for (int k = group->first; k < group->first + group->n; k++) {
-            int n = segment->prepared.order[k];
-            PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, position + g, rank + (uint32_t)n));
-        }
+        for (int k = group->first; k < group->first + group->n; k++) p->group_of[prepared->order[k]] = g;
     }
+    for (uint32_t n = 0; n < segment->n_nodes; n++)
+        PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, position + p->group_of[n]));
     return PLAIT_OK;
 }
 
-/* Positions that a step takes in its device's order, and places in program order. */
+/* Positions that a step takes in its device's order. */
 static int32_t positions_of(const plait_plan *plan, const plait_plan_step *step) {
     return step->kind == PLAIT_STEP_LAUNCH ? plan->segments[step->item].prepared.n_groups : 1;
 }
 
-static uint32_t ranks_of(const plait_plan *plan, const plait_plan_step *step) {
-    return step->kind == PLAIT_STEP_LAUNCH ? plan->segments[step->item].n_nodes : 1;
-}
-
 static plait_status collect(proof *p, int device) {
-    uint32_t rank = 0;
     int32_t at = 0;
-    p->n_accesses = 0;
     for (size_t s = 0; s < p->plan->n_steps; s++) {
         const plait_plan_step *step = &p->plan->steps[s];
         if (step->device != device) continue;
         const plait_plan_transfer *transfer = &p->plan->transfers[step->item];
         const plait_plan_output *output = &p->plan->outputs[step->item];
         switch (step->kind) {
-        case PLAIT_STEP_LAUNCH: PLAIT_TRY(add_launch(p, step, at, rank)); break;
+        case PLAIT_STEP_LAUNCH: PLAIT_TRY(add_launch(p, step, at)); break;
         case PLAIT_STEP_WRITE_INPUT:
-            PLAIT_TRY(add_whole(p, device, p->plan->inputs[step->item].value, at, rank, true));
+            PLAIT_TRY(add_whole(p, device, p->plan->inputs[step->item].value, at, true));
             break;
-        case PLAIT_STEP_SEND: PLAIT_TRY(add_whole(p, device, transfer->source, at, rank, false)); break;
-        case PLAIT_STEP_RECEIVE: PLAIT_TRY(add_whole(p, device, transfer->target, at, rank, true)); break;
+        case PLAIT_STEP_SEND: PLAIT_TRY(add_whole(p, device, transfer->source, at, false)); break;
+        case PLAIT_STEP_RECEIVE: PLAIT_TRY(add_whole(p, device, transfer->target, at, true)); break;
         case PLAIT_STEP_READ_OUTPUT:
             PLAIT_TRY(check_output(p->plan, output));
-            PLAIT_TRY(add_whole(p, device, output->value, at, rank, false));
+            PLAIT_TRY(add_whole(p, device, output->value, at, false));
             break;
         }
         at += positions_of(p->plan, step);
-        rank += ranks_of(p->plan, step);
     }
     return PLAIT_OK;
 }
 
-/* ---- order ---- */
+/* ---- keep: lives of values and scratch, compared in verify_keep.c ---- */
 
-static int by_value(const void *a, const void *b) {
-    const access *x = a, *y = b;
-    if (x->value != y->value) return x->value < y->value ? -1 : 1;
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-    return (int)x->write - (int)y->write;
-}
-
-/* Accesses of one value sorted by program order: positions must not go back across a write, and the first access of
- * a value that lives in the arena must be a write. */
-static plait_status check_value_order(const plait_plan *plan, const access *list, size_t n) {
-    int32_t last_write = -1, last_any = -1;
-    const plait_plan_value *value = &plan->values[list[0].value];
-    for (size_t i = 1; i < n && value->elided; i++)
-        if (list[i].position != list[0].position)
-            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" never exists, but two groups use it",
-                               value_name(plan, list[0].value));
-    bool made_here = value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS;
-    for (size_t i = 0; i < n; i++) {
-        int32_t before = list[i].write ? last_any : last_write;
-        if (list[i].position < before)
-            return plait_error(PLAIT_INTERNAL,
-                               "proof: \"%s\" is %s at position %d, before position %d of an earlier node",
-                               value_name(plan, list[i].value), list[i].write ? "written" : "read",
-                               list[i].position, before);
-        if (made_here && last_write < 0 && !list[i].write)
-            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is read at position %d, before it is written",
-                               value_name(plan, list[i].value), list[i].position);
-        if (list[i].write && list[i].position > last_write) last_write = list[i].position;
-        if (list[i].position > last_any) last_any = list[i].position;
-    }
-    return PLAIT_OK;
-}
-
-/* ---- keep ---- */
-
-/* Whole life of a value in the arena, or of a group's scratch. */
-typedef struct life {
-    uint32_t value; /* PLAIT_NO_SLOT: scratch */
-    uint64_t begin, end;
-    int32_t first, last;
-} life;
-
-static int by_begin(const void *a, const void *b) {
-    const life *x = a, *y = b;
-    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1)
-                                : (x->first < y->first ? -1 : x->first > y->first);
-}
-
-/* True when the device said that `output` may be written over `input` and the plan took it up. */
-static bool may_share(const plait_plan *plan, uint32_t output, uint32_t input) {
-    for (size_t s = 0; s < plan->n_segments; s++) {
-        const plait_prepared *prepared = &plan->segments[s].prepared;
-        for (int k = 0; k < prepared->n_shared; k++)
-            if (prepared->shared[k].output == output && prepared->shared[k].input == input) return true;
-    }
-    return false;
-}
-
-static plait_status check_pair(const plait_plan *plan, const life *a, const life *b) {
-    if (a->last < b->first || b->last < a->first) return PLAIT_OK;
-    const life *early = a->first <= b->first ? a : b, *late = early == a ? b : a;
-    bool shared = early->value != PLAIT_NO_SLOT && late->value != PLAIT_NO_SLOT &&
-                  early->last == late->first && early->begin == late->begin &&
-                  may_share(plan, late->value, early->value);
-    if (shared) return PLAIT_OK;
-    return plait_error(
-        PLAIT_INTERNAL, "proof: \"%s\" [%d, %d] and \"%s\" [%d, %d] share bytes [%llu, %llu) while both live",
-        early->value == PLAIT_NO_SLOT ? "scratch" : value_name(plan, early->value), early->first, early->last,
-        late->value == PLAIT_NO_SLOT ? "scratch" : value_name(plan, late->value), late->first, late->last,
-        (unsigned long long)(a->begin > b->begin ? a->begin : b->begin),
-        (unsigned long long)(a->end < b->end ? a->end : b->end));
-}
-
-static size_t add_scratch_lives(const plait_plan *plan, int device, life *lives, size_t n) {
+static size_t add_scratch_lives(const plait_plan *plan, int device, plait_life *lives, size_t n) {
     int32_t at = 0;
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
@@ -279,76 +225,73 @@ static size_t add_scratch_lives(const plait_plan *plan, int device, life *lives,
         const plait_prepared *prepared = &plan->segments[step->item].prepared;
         for (int g = 0; step->kind == PLAIT_STEP_LAUNCH && g < prepared->n_groups; g++)
             if (prepared->groups[g].scratch_bytes)
-                lives[n++] = (life){PLAIT_NO_SLOT, prepared->groups[g].scratch_offset,
-                                    prepared->groups[g].scratch_offset + prepared->groups[g].scratch_bytes,
-                                    at + g, at + g};
+                lives[n++] =
+                    (plait_life){prepared->groups[g].scratch_offset,
+                                 prepared->groups[g].scratch_offset + prepared->groups[g].scratch_bytes,
+                                 at + g, at + g, PLAIT_NO_SLOT};
         at += positions_of(plan, step);
     }
     return n;
 }
 
-/* Lives of one slot's values; `p->accesses` are sorted by value. Values without bytes share none. */
-static plait_status add_lives(const proof *p, uint32_t slot, life *lives, size_t *out_n) {
-    const plait_plan *plan = p->plan;
+/* Lives of the values of one slot. Values without bytes share none. */
+static size_t add_lives(const proof *p, int device, uint32_t slot, plait_life *lives) {
     size_t n = 0;
-    for (size_t i = 0; i < p->n_accesses; i++) {
-        const access *a = &p->accesses[i];
-        const plait_plan_value *value = &plan->values[a->value];
-        if (value->slot != slot || value->elided || value->size_bytes == 0) continue;
-        if (n == 0 || lives[n - 1].value != a->value)
-            lives[n++] =
-                (life){a->value, value->offset, value->offset + value->size_bytes, a->position, a->position};
-        life *l = &lives[n - 1];
-        if (a->begin < l->begin || a->end > l->end)
-            return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"", value_name(plan, a->value));
-        if (a->position < l->first) l->first = a->position;
-        if (a->position > l->last) l->last = a->position;
+    for (uint32_t v = 0; v < p->plan->n_values; v++) {
+        const plait_plan_value *value = &p->plan->values[v];
+        const track *t = &p->tracks[v];
+        if (value->device != device || value->slot != slot || !has_bytes(value) || t->first < 0) continue;
+        lives[n++] = (plait_life){value->offset, value->offset + value->size_bytes, t->first, t->last, v};
     }
-    *out_n = n;
-    return PLAIT_OK;
+    return n;
 }
 
-static plait_status check_keep(const proof *p, int device, life *lives) {
-    static const uint32_t slots[] = {PLAIT_SLOT_ARENA, PLAIT_SLOT_INPUTS};
-    for (size_t s = 0; s < PLAIT_COUNT_OF(slots); s++) {
-        size_t n = 0;
-        PLAIT_TRY(add_lives(p, slots[s], lives, &n));
-        if (slots[s] == PLAIT_SLOT_ARENA) n = add_scratch_lives(p->plan, device, lives, n);
-        if (n) qsort(lives, n, sizeof *lives, by_begin);
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = i + 1; k < n && lives[k].begin < lives[i].end; k++)
-                PLAIT_TRY(check_pair(p->plan, &lives[i], &lives[k]));
-    }
-    return PLAIT_OK;
+static plait_status check_keep(proof *p, int device) {
+    size_t n = add_lives(p, device, PLAIT_SLOT_ARENA, p->lives);
+    n = add_scratch_lives(p->plan, device, p->lives, n);
+    PLAIT_TRY(plait_plan_verify_keep(p->plan, &p->pairs, p->lives, n));
+    n = add_lives(p, device, PLAIT_SLOT_INPUTS, p->lives);
+    return plait_plan_verify_keep(p->plan, &p->pairs, p->lives, n);
 }
 
 /* ---- resident ---- */
 
-static int by_place(const void *a, const void *b) {
-    const plait_resident *x = *(const plait_resident *const *)a, *y = *(const plait_resident *const *)b;
-    if (x->device != y->device) return x->device < y->device ? -1 : 1;
-    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+static plait_status entries_clash(const plait_residence *residence, const plait_resident *a,
+                                  const plait_resident *b) {
+    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" and \"%s\" share bytes of %s", a->name, b->name,
+                       residence->context->devices[a->device].device->name);
 }
 
-static plait_status check_entries(const plait_residence *residence, const plait_resident **sorted) {
-    for (size_t i = 0; i < residence->n_entries; i++) sorted[i] = &residence->entries[i];
-    if (residence->n_entries) qsort(sorted, residence->n_entries, sizeof *sorted, by_place);
-    for (size_t i = 1; i < residence->n_entries; i++) {
-        const plait_resident *a = sorted[i - 1], *b = sorted[i];
+typedef struct place {
+    const plait_resident *entry;
+} place;
+
+static bool lies_before(const place *a, const place *b) {
+    const plait_resident *x = a->entry, *y = b->entry;
+    if (x->device != y->device) return x->device < y->device;
+    return x->slot != y->slot ? x->slot < y->slot : x->offset < y->offset;
+}
+
+PLAIT_DEFINE_SORT(sort_places, place, lies_before)
+
+static plait_status check_entries(const plait_residence *residence, plait_arena *scratch) {
+    size_t n = residence->n_entries;
+    place *places = plait_arena_alloc(scratch, n, sizeof *places);
+    if (!places) return plait_error_memory("proof", n * sizeof *places);
+    for (size_t i = 0; i < n; i++) places[i].entry = &residence->entries[i];
+    sort_places(places, n);
+    for (size_t i = 1; i < n; i++) {
+        const plait_resident *a = places[i - 1].entry, *b = places[i].entry;
         if (a->device == b->device && a->slot == b->slot && a->offset + a->size_bytes > b->offset)
-            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" and \"%s\" share bytes of %s", a->name, b->name,
-                               residence->context->devices[a->device].device->name);
+            return entries_clash(residence, a, b);
     }
     return PLAIT_OK;
 }
 
-static plait_status check_resident(const plait_plan *plan) {
-    const plait_resident **sorted = plait_alloc_array(plan->residence->n_entries, sizeof *sorted);
-    if (!sorted) return plait_error_memory("proof", plan->residence->n_entries * sizeof *sorted);
-    plait_status status = check_entries(plan->residence, sorted);
-    free(sorted);
-    for (uint32_t v = 0; status == PLAIT_OK && v < plan->n_values; v++) {
+static plait_status check_resident(proof *p) {
+    const plait_plan *plan = p->plan;
+    PLAIT_TRY(check_entries(plan->residence, &p->scratch));
+    for (uint32_t v = 0; v < plan->n_values; v++) {
         const plait_plan_value *value = &plan->values[v];
         if (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) continue;
         const plait_resident *entry =
@@ -356,34 +299,42 @@ static plait_status check_resident(const plait_plan *plan) {
         bool there = entry && entry->slot == value->slot && entry->offset == value->offset &&
                      entry->size_bytes == value->size_bytes && entry->encoding == value->encoding;
         if (!there)
-            status = plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it",
-                                 value_name(plan, v));
+            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it",
+                               value_name(plan, v));
     }
-    return status;
+    return PLAIT_OK;
 }
 
-static plait_status prove_device(proof *p, int device) {
-    PLAIT_TRY(collect(p, device));
-    if (p->n_accesses) qsort(p->accesses, p->n_accesses, sizeof *p->accesses, by_value);
-    for (size_t i = 0, end; i < p->n_accesses; i = end) {
-        for (end = i + 1; end < p->n_accesses && p->accesses[end].value == p->accesses[i].value;) end++;
-        PLAIT_TRY(check_value_order(p->plan, p->accesses + i, end - i));
+/* ---- together ---- */
+
+static plait_status allocate(proof *p) {
+    const plait_plan *plan = p->plan;
+    size_t n_lives = plan->n_values + (size_t)plan->facts.n_groups;
+    p->tracks = plait_arena_alloc(&p->scratch, plan->n_values, sizeof *p->tracks);
+    p->group_of = plait_arena_alloc(&p->scratch, plan->graph->n_nodes, sizeof *p->group_of);
+    p->lives = plait_arena_alloc(&p->scratch, n_lives, sizeof *p->lives);
+    if (!p->tracks || !p->group_of || !p->lives)
+        return plait_error_memory("proof", n_lives * sizeof *p->lives);
+    for (size_t v = 0; v < plan->n_values; v++) p->tracks[v] = (track){-1, -1, -1, -1};
+    return plait_life_pairs_init(&p->pairs, plan, &p->scratch);
+}
+
+static plait_status prove(proof *p) {
+    PLAIT_TRY(allocate(p));
+    for (int d = 0; d < p->plan->context->n_devices; d++) {
+        PLAIT_TRY(collect(p, d));
+        PLAIT_TRY(check_keep(p, d));
     }
-    life *lives = plait_alloc_array(p->plan->n_values + (size_t)p->plan->facts.n_groups, sizeof *lives);
-    if (!lives) return plait_error_memory("proof", p->plan->n_values * sizeof *lives);
-    plait_status status = check_keep(p, device, lives);
-    free(lives);
-    return status;
+    PLAIT_TRY(check_resident(p));
+    PLAIT_TRY(plait_plan_verify_staging(p->plan));
+    PLAIT_TRY(plait_plan_verify_queues(p->plan));
+    return plait_plan_verify_versions(p->plan);
 }
 
 plait_status plait_plan_verify(const plait_plan *plan) {
     proof p = {.plan = plan};
-    plait_status status = PLAIT_OK;
-    for (int d = 0; status == PLAIT_OK && d < plan->context->n_devices; d++) status = prove_device(&p, d);
-    free(p.accesses);
-    if (status == PLAIT_OK) status = check_resident(plan);
-    if (status == PLAIT_OK) status = plait_plan_verify_staging(plan);
-    if (status == PLAIT_OK) status = plait_plan_verify_queues(plan);
-    if (status == PLAIT_OK) status = plait_plan_verify_versions(plan);
+    plait_arena_init_pooled(&p.scratch, &plan->context->pool);
+    plait_status status = prove(&p);
+    plait_arena_deinit(&p.scratch);
     return status;
 }

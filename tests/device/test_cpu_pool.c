@@ -155,9 +155,16 @@ static void make_sum(plait_device *device, plait_program **out) {
     use.inputs[1] = use.inputs[0];
     assert_int_equal(plait_op_infer(&use), PLAIT_OK);
     /* The sum is written over x: one value for both would be a write in place, so two with one address. */
-    plait_segment_node node = {.op = use.op, .name = "sum", .n_inputs = 2, .n_outputs = 1, .present = 3};
-    node.inputs[0] = node.inputs[1] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
-    node.outputs[0] = (plait_segment_operand){
+    plait_segment_operand operands[3];
+    plait_segment_node node = {.op = use.op,
+                               .name = "sum",
+                               .n_inputs = 2,
+                               .n_outputs = 1,
+                               .present = 3,
+                               .inputs = operands,
+                               .outputs = operands + 2};
+    operands[0] = operands[1] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
+    operands[2] = (plait_segment_operand){
         .shape = use.outputs[0], .outer.dim = -1, .value = 1, .storage = 1, .needed_after = true};
     plait_segment segment = {.struct_bytes = sizeof segment, .n_nodes = 1, .nodes = &node};
     assert_int_equal(device->vtable->prepare(device, &segment, &prepared), PLAIT_OK);

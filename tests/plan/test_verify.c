@@ -516,6 +516,7 @@ typedef struct saved {
     plait_plan_device *devices;
     plait_resident *entries;
     plait_segment_node *nodes;
+    plait_segment_operand *operands;
     plait_group *groups;
     int *order;
     struct plait_shared_pair *shared;
@@ -531,7 +532,7 @@ static void *copy_of(const void *from, size_t n, size_t size) {
 
 /* Tables of all segments, one after the other. */
 static void segments(plait_plan *plan, saved *s, bool back) {
-    size_t node = 0, group = 0, shared = 0;
+    size_t node = 0, operand = 0, group = 0, shared = 0;
     for (size_t i = 0; i < plan->n_segments; i++) {
         plait_plan_segment *segment = &plan->segments[i];
         plait_prepared *p = &segment->prepared;
@@ -539,11 +540,12 @@ static void segments(plait_plan *plan, saved *s, bool back) {
 #define MOVE(a, b, count)                                                                                    \
     memcpy(back ? (void *)(a) : (void *)(b), back ? (void *)(b) : (void *)(a), (count) * sizeof *(a))
         MOVE(segment->nodes, s->nodes + node, n);
+        MOVE(segment->operands, s->operands + operand, segment->n_operands);
         MOVE(p->order, s->order + node, n);
         MOVE(p->groups, s->groups + group, n_groups);
         if (n_shared) MOVE(p->shared, s->shared + shared, n_shared);
 #undef MOVE
-        node += n, group += n_groups, shared += n_shared;
+        node += n, operand += segment->n_operands, group += n_groups, shared += n_shared;
     }
 }
 
@@ -558,10 +560,11 @@ static void save(plait_plan *plan, saved *s) {
     s->devices = copy_of(plan->devices, (size_t)plan->context->n_devices, sizeof *s->devices);
     s->entries = copy_of(plan->residence->entries, plan->residence->n_entries, sizeof *s->entries);
     s->nodes = calloc(n + 1, sizeof *s->nodes);
+    s->operands = calloc(n * (PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS) + 1, sizeof *s->operands);
     s->order = calloc(n + 1, sizeof *s->order);
     s->groups = calloc(n + 1, sizeof *s->groups);
     s->shared = calloc(n * PLAIT_MAX_INPUTS + 1, sizeof *s->shared);
-    assert_true(s->nodes && s->order && s->groups && s->shared);
+    assert_true(s->nodes && s->operands && s->order && s->groups && s->shared);
     segments(plan, s, false);
 }
 
@@ -579,7 +582,7 @@ static void restore(plait_plan *plan, saved *s) {
 
 static void forget(saved *s) {
     void *blocks[] = {s->values,  s->steps, s->transfers, s->inputs, s->outputs, s->devices,
-                      s->entries, s->nodes, s->groups,    s->order,  s->shared};
+                      s->entries, s->nodes, s->operands,  s->groups, s->order,   s->shared};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 

@@ -30,6 +30,7 @@ typedef struct fake_device {
 
 struct plait_program {
     plait_segment_node *nodes; /* in the order of execution */
+    plait_segment_operand *operands;
     uint64_t *scratch_offsets;
     int n_nodes, n_dims;
     uint32_t scratch_slot;
@@ -277,6 +278,7 @@ static inline void fake_program_destroy(plait_device *device, plait_program *pro
     (void)device;
     if (!program) return;
     free(program->nodes);
+    free(program->operands);
     free(program->scratch_offsets);
     free(program);
 }
@@ -288,13 +290,23 @@ static inline plait_status fake_compile(plait_device *device, const plait_segmen
     if (!program) return plait_error_memory("program", sizeof *program);
     program->nodes = plait_alloc_array(n, sizeof *program->nodes);
     program->scratch_offsets = plait_alloc_array(n, sizeof *program->scratch_offsets);
-    if (!program->nodes || !program->scratch_offsets) {
+    size_t n_operands = 0;
+    for (size_t k = 0; k < n; k++)
+        n_operands += (size_t)segment->nodes[k].n_inputs + (size_t)segment->nodes[k].n_outputs;
+    program->operands = plait_alloc_array(n_operands, sizeof *program->operands);
+    if (!program->nodes || !program->operands || !program->scratch_offsets) {
         fake_program_destroy(device, program);
         return plait_error_memory("program", n);
     }
+    plait_segment_operand *operands = program->operands;
     for (int g = 0; g < prepared->n_groups; g++)
         for (int k = prepared->groups[g].first; k < prepared->groups[g].first + prepared->groups[g].n; k++) {
-            program->nodes[k] = segment->nodes[prepared->order[k]];
+            plait_segment_node *node = &program->nodes[k];
+            *node = segment->nodes[prepared->order[k]];
+            memcpy(operands, node->inputs, (size_t)node->n_inputs * sizeof *operands);
+            node->inputs = operands, operands += node->n_inputs;
+            memcpy(operands, node->outputs, (size_t)node->n_outputs * sizeof *operands);
+            node->outputs = operands, operands += node->n_outputs;
             program->scratch_offsets[k] = prepared->groups[g].scratch_offset;
         }
     program->scratch_slot = prepared->n_groups ? prepared->groups[0].scratch_slot : 0;
