@@ -91,6 +91,7 @@ static inline plait_command signal_of(plait_event *event, const uint64_t *value)
 /* y = x + x over [8, n], n up to 4, both in slot 0: x at 0, y at 128; scratch in slot 1. */
 typedef struct small_program {
     plait_segment_node node;
+    plait_segment_operand operands[3]; /* two inputs, one output */
     int64_t bound;
     plait_segment segment;
 } small_program;
@@ -106,7 +107,13 @@ static inline void small_program_draw(small_program *p) {
     must(plait_op_infer(&use));
     plait_extent extent = {0, 1, 1, 0, 1};
     p->bound = 4;
-    p->node = (plait_segment_node){.op = use.op, .name = "sum", .n_inputs = 2, .n_outputs = 1, .present = 3};
+    p->node = (plait_segment_node){.op = use.op,
+                                   .name = "sum",
+                                   .n_inputs = 2,
+                                   .n_outputs = 1,
+                                   .present = 3,
+                                   .inputs = p->operands,
+                                   .outputs = p->operands + 2};
     for (int i = 0; i < 3; i++) {
         plait_segment_operand *operand = i < 2 ? &p->node.inputs[i] : &p->node.outputs[0];
         *operand = (plait_segment_operand){.shape = i < 2 ? use.inputs[i] : use.outputs[0],
