@@ -2,7 +2,7 @@
 #ifndef PLAIT_CONTEXT_H
 #define PLAIT_CONTEXT_H
 
-#include "plait/device.h"
+#include "plait/monitor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +13,8 @@ typedef struct plait_context plait_context;
 typedef struct plait_context_options {
     plait_logger logger; /* copied */
     int threads; /* default of cpu items without `threads=`; 0: all processors that the process may use */
+    /* Puts a monitor around every device: see plait/monitor.h. Breaches go to `logger` and fail the call or queue. */
+    plait_monitor_level monitor;
 } plait_context_options;
 
 /* Opens the devices of a comma-separated list of items `kind[:key=value]...`, for example
@@ -28,6 +30,8 @@ void plait_context_close(plait_context *context);
 int plait_context_device_count(const plait_context *context);
 /* Borrowed. NULL when index is out of range. */
 plait_device *plait_context_device(const plait_context *context, int index);
+/* The monitor of all devices, for what it found; NULL without one. Borrowed; it ends with the context. */
+plait_monitor *plait_context_monitor(const plait_context *context);
 /* The logger given at opening. Never NULL. */
 const plait_logger *plait_context_logger(const plait_context *context);
 

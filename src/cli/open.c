@@ -89,8 +89,6 @@ static int read_options(const plait_cli_values *values, plait_model_options *out
     if (status == PLAIT_EXIT_OK && values->kv) status = parse_kv(values->kv, out);
     if (status == PLAIT_EXIT_OK) status = check_range("--ctx", values->context, INT32_MAX);
     if (status == PLAIT_EXIT_OK) status = check_range("--batch", values->batch, MOST_BATCH);
-    if (status == PLAIT_EXIT_OK && values->monitor)
-        status = plait_cli_usage("--monitor is not available in this build");
     return status;
 }
 
@@ -121,7 +119,9 @@ plait_status plait_cli_load_devices(const plait_cli_values *values) {
 }
 
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
-    plait_context_options options = {.logger = plait_cli_logger(), .threads = (int)values->threads};
+    plait_context_options options = {.logger = plait_cli_logger(),
+                                     .threads = (int)values->threads,
+                                     .monitor = values->monitor ? PLAIT_MONITOR_ON : PLAIT_MONITOR_OFF};
     int exit_status = check_range("-t", values->threads, MOST_THREADS);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_status status = plait_cli_load_devices(values);

@@ -26,6 +26,10 @@ const plait_logger *plait_context_logger(const plait_context *context) {
     return &context->logger;
 }
 
+plait_monitor *plait_context_monitor(const plait_context *context) {
+    return context->monitor;
+}
+
 static plait_status open_device(plait_context *context, const char *item, bool inline_queue) {
     plait_context_entry *entry = &context->devices[context->n_devices];
     PLAIT_TRY(plait_device_create(item, &context->logger, &entry->device));
@@ -41,9 +45,20 @@ static plait_status open_device(plait_context *context, const char *item, bool i
     if (status == PLAIT_OK) strncpy(device->name, plait_strbuf_text(&name), sizeof device->name - 1);
     plait_strbuf_deinit(&name);
     PLAIT_TRY(status);
+    if (context->monitor) {
+        PLAIT_TRY(plait_monitor_wrap(context->monitor, device, &entry->device));
+        device = entry->device;
+    }
     PLAIT_TRY(device->vtable->describe(device, &entry->info));
     PLAIT_TRY(device->vtable->queue_create(device, inline_queue ? PLAIT_QUEUE_INLINE : 0, &entry->queue));
     return device->vtable->event_create(device, &entry->step_event);
+}
+
+/* One monitor for all devices, so that it sees what happens between them. */
+static plait_status open_monitor(plait_context *context, plait_monitor_level level) {
+    plait_monitor_options options = {
+        .struct_bytes = sizeof options, .level = level, .logger = context->logger};
+    return level == PLAIT_MONITOR_OFF ? PLAIT_OK : plait_monitor_create(&options, &context->monitor);
 }
 
 static plait_status open_devices(plait_context *context, const char *text, int threads) {
@@ -67,6 +82,7 @@ plait_status plait_context_open(plait_context **out, const char *devices,
     plait_arena_pool_init(&context->pool, POOL_BYTES);
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
     plait_status status = context->lock_ready ? PLAIT_OK : plait_error_memory("context lock", 0);
+    if (status == PLAIT_OK && options) status = open_monitor(context, options->monitor);
     if (status == PLAIT_OK)
         status =
             open_devices(context, devices && devices[0] ? devices : no_list, options ? options->threads : 0);
@@ -89,6 +105,7 @@ void plait_context_close(plait_context *context) {
         vtable->destroy(entry->device);
     }
     plait_arena_pool_deinit(&context->pool);
+    plait_monitor_destroy(context->monitor);
     free(context->devices);
     if (context->lock_ready) pthread_mutex_destroy(&context->submit_lock);
     free(context);

@@ -27,6 +27,7 @@ typedef struct plait_context_entry {
 
 struct plait_context {
     plait_logger logger;
+    plait_monitor *monitor; /* Owned. NULL: the devices are not watched. */
     int n_devices;
     plait_context_entry *devices;
     pthread_mutex_t submit_lock;

@@ -83,7 +83,12 @@ static void options_of_devices(void **state) {
         else
             expect_done(&o), outcome_free(&o);
     }
-    expect_refused(PLAIT("run", model, "--ids", "1", "--monitor"), 2, "--monitor");
+    outcome plain = PLAIT("run", model, "--ids", "1", "-n", "4"),
+            monitored = PLAIT("run", model, "--ids", "1", "-n", "4", "--monitor");
+    expect_done(&plain), expect_done(&monitored);
+    assert_string_equal(plain.out, monitored.out);
+    assert_null(strstr(monitored.err, "monitor: "));
+    outcome_free(&plain), outcome_free(&monitored);
     expect_refused(PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "layer"), 2,
                    "--split");
     expect_refused(PLAIT("run", model, "--ids", "1", "--device-path", "none.so"), 1, "none.so");

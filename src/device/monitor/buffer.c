@@ -1,0 +1,342 @@
+/* Buffers. Mapped memory gets guard bytes on both sides, and a pattern that stays where nobody writes; the inner device
+ * then works on an import of exactly the bytes that were asked for. Invariant: offsets of the caller are offsets of the
+ * inner buffer. */
+#include "device/monitor/monitor.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes that nobody wrote: no number in float32, float16 and bfloat16. By place, so that a moved piece is noticed. */
+static const unsigned char pattern[4] = {0xA5, 0xA5, 0xA5, 0x7F};
+enum { GUARD_BYTES = 4096, RUN_BYTES = 16 };
+
+static unsigned char pattern_at(uint64_t offset) {
+    return pattern[offset % sizeof pattern];
+}
+
+static void lay_pattern(unsigned char *bytes, uint64_t n) {
+    for (uint64_t i = 0; i < n && i < sizeof pattern; i++) bytes[i] = pattern_at(i);
+    for (uint64_t done = sizeof pattern; done < n;) { /* doubling: copies are fast */
+        uint64_t more = n - done < done ? n - done : done;
+        memcpy(bytes + done, bytes, more);
+        done += more;
+    }
+}
+
+static bool pattern_lies(const unsigned char *bytes, uint64_t n, uint64_t *out_at) {
+    for (uint64_t i = 0; i < n; i++)
+        if (bytes[i] != pattern_at(i)) return *out_at = i, false;
+    return true;
+}
+
+plait_monitor_buffer *plait_monitor_buffer_of(const plait_monitor *monitor, const plait_buffer *buffer) {
+    if (!buffer || !plait_monitor_device_of(monitor, buffer->device)) return NULL;
+    return (plait_monitor_buffer *)(uintptr_t)buffer;
+}
+
+/* ---- making ---- */
+
+static plait_status check_usage(const plait_monitor_call *call, uint32_t usage) {
+    const uint32_t all =
+        PLAIT_BUFFER_WEIGHTS | PLAIT_BUFFER_STATE | PLAIT_BUFFER_TEMPORARY | PLAIT_BUFFER_STAGING;
+    if (plait_is_power_of_two(usage) && (usage & all)) return PLAIT_OK;
+    return plait_monitor_report(call, PLAIT_MONITOR_USAGE, NULL, NULL,
+                                "usage is 0x%x, expected one of WEIGHTS 1, STATE 2, TEMPORARY 4, STAGING 8",
+                                usage);
+}
+
+/* A buffer with room for guards, and an import of what lies between them. False when that cannot be had: then nothing
+ * has changed. */
+static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
+                           plait_monitor_buffer *buffer) {
+    plait_device *real = call->device->inner;
+    uint64_t guard = GUARD_BYTES, total;
+    plait_error_record kept; /* the attempt is ours: its failure is nobody's message */
+    if (call->device->info.alignment > guard) guard = call->device->info.alignment;
+    if (!(call->device->info.caps & PLAIT_CAP_MAPPED) || !plait_add_u64(size_bytes, 2 * guard, &total))
+        return false;
+    plait_error_save(PLAIT_INTERNAL, &kept);
+    plait_buffer *outer = NULL, *inner = NULL;
+    plait_status status = real->vtable->buffer_create(real, total, usage, &outer);
+    if (status == PLAIT_OK && outer->host)
+        status = real->vtable->buffer_import(real, (char *)outer->host + guard, size_bytes, usage, &inner);
+    plait_error_raise(&kept);
+    if (status != PLAIT_OK || !inner) {
+        if (outer) real->vtable->buffer_destroy(outer);
+        return false;
+    }
+    buffer->outer = outer;
+    buffer->inner = inner;
+    buffer->front = outer->host;
+    buffer->back = (unsigned char *)outer->host + guard + size_bytes;
+    buffer->front_bytes = buffer->back_bytes = guard;
+    lay_pattern(buffer->front, guard);
+    lay_pattern(buffer->back, guard);
+    return true;
+}
+
+static plait_status create_inner(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
+                                 plait_monitor_buffer *buffer) {
+    plait_device *real = call->device->inner;
+    if (create_guarded(call, size_bytes, usage, buffer)) return PLAIT_OK;
+    PLAIT_MONITOR_CREATE(call, buffer->inner,
+                         real->vtable->buffer_create(real, size_bytes, usage, &buffer->inner));
+    return PLAIT_OK;
+}
+
+static plait_status judge(const plait_monitor_call *call, const plait_monitor_buffer *buffer,
+                          uint64_t size_bytes, uint32_t usage) {
+    const plait_buffer *inner = buffer->inner;
+    bool mapped = (call->device->info.caps & PLAIT_CAP_MAPPED) || usage == PLAIT_BUFFER_STAGING;
+    if (inner->size_bytes != size_bytes || inner->usage != usage || inner->device != call->device->inner)
+        return plait_monitor_report(
+            call, PLAIT_MONITOR_OBJECT, NULL, NULL, "a buffer of %llu bytes for 0x%x says %llu, 0x%x%s",
+            (unsigned long long)size_bytes, usage, (unsigned long long)inner->size_bytes, inner->usage,
+            inner->device == call->device->inner ? "" : " and another device");
+    if (mapped && !inner->host && size_bytes)
+        return plait_monitor_report(call, PLAIT_MONITOR_OBJECT, NULL, NULL,
+                                    "a buffer of %llu bytes for 0x%x is not mapped for the host",
+                                    (unsigned long long)size_bytes, usage);
+    return PLAIT_OK;
+}
+
+static void begin_buffer(const plait_monitor_call *call, plait_monitor_buffer *buffer, uint64_t size_bytes,
+                         uint32_t usage) {
+    buffer->base = (plait_buffer){
+        .device = &call->device->base, .size_bytes = size_bytes, .usage = usage, .host = buffer->inner->host};
+    plait_monitor_lock(call->device->monitor);
+    plait_monitor_object_begin(call, PLAIT_OBJECT_BUFFER, &buffer->object);
+    plait_monitor_unlock(call->device->monitor);
+}
+
+/* Without the struct nothing is left. */
+static plait_status drop(plait_monitor_buffer *buffer, plait_status status) {
+    plait_monitor_buffer_release(buffer);
+    free(buffer);
+    return status;
+}
+
+plait_status plait_monitor_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                         plait_buffer **out) {
+    plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_buffer_create);
+    PLAIT_TRY(check_usage(&call, usage));
+    plait_monitor_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
+    if (!buffer) return plait_error_memory("monitor: buffer", sizeof *buffer);
+    plait_status status = create_inner(&call, size_bytes, usage, buffer);
+    if (status == PLAIT_OK) status = judge(&call, buffer, size_bytes, usage);
+    if (status != PLAIT_OK) return drop(buffer, status);
+    if (buffer->inner->host) {
+        lay_pattern(buffer->inner->host, size_bytes);
+        buffer->patterned = true;
+    }
+    begin_buffer(&call, buffer, size_bytes, usage);
+    *out = &buffer->base;
+    return PLAIT_OK;
+}
+
+/* What the host has there is the host's business: it counts as written. */
+plait_status plait_monitor_buffer_import(plait_device *device, void *host, uint64_t size_bytes,
+                                         uint32_t usage, plait_buffer **out) {
+    plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_buffer_import);
+    plait_device *real = call.device->inner;
+    PLAIT_TRY(check_usage(&call, usage));
+    plait_buffer *inner = NULL;
+    PLAIT_MONITOR_CREATE(&call, inner, real->vtable->buffer_import(real, host, size_bytes, usage, &inner));
+    plait_monitor_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
+    if (!buffer) {
+        real->vtable->buffer_destroy(inner);
+        return plait_error_memory("monitor: buffer", sizeof *buffer);
+    }
+    buffer->inner = inner;
+    buffer->imported = true;
+    plait_status status = judge(&call, buffer, size_bytes, usage);
+    if (status != PLAIT_OK) return drop(buffer, status);
+    plait_monitor_shadow_write(&buffer->shadow, 0, size_bytes);
+    begin_buffer(&call, buffer, size_bytes, usage);
+    *out = &buffer->base;
+    return PLAIT_OK;
+}
+
+/* ---- ending ---- */
+
+void plait_monitor_buffer_release(plait_monitor_buffer *buffer) {
+    if (buffer->inner) buffer->inner->device->vtable->buffer_destroy(buffer->inner);
+    if (buffer->outer) buffer->outer->device->vtable->buffer_destroy(buffer->outer);
+    buffer->inner = buffer->outer = NULL;
+    buffer->front = buffer->back = NULL;
+    plait_monitor_shadow_deinit(&buffer->shadow);
+}
+
+void plait_monitor_buffer_destroy(plait_buffer *base) {
+    if (!base) return;
+    plait_monitor_buffer *buffer = (plait_monitor_buffer *)base;
+    plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_buffer_destroy);
+    plait_monitor *monitor = call.device->monitor;
+    plait_monitor_lock(monitor);
+    if (plait_monitor_object_check(&call, &buffer->object) == PLAIT_OK) {
+        if (plait_monitor_object_idle(&call, &buffer->object) == PLAIT_OK) {
+            plait_monitor_check_guards(&call, buffer);
+            plait_monitor_buffer_release(buffer);
+            plait_monitor_object_end(&call, &buffer->object);
+        } else {
+            plait_monitor_object_hold(&call, &buffer->object);
+        }
+    }
+    plait_monitor_unlock(monitor);
+}
+
+/* ---- bytes ---- */
+
+plait_status plait_monitor_check_guards(const plait_monitor_call *call, plait_monitor_buffer *buffer) {
+    uint64_t at;
+    if (buffer->front && !pattern_lies(buffer->front, buffer->front_bytes, &at)) {
+        lay_pattern(buffer->front, buffer->front_bytes); /* said once */
+        return plait_monitor_report(call, PLAIT_MONITOR_WRITE_OUTSIDE, &buffer->object, NULL,
+                                    "byte -%llu, in front of it, was written",
+                                    (unsigned long long)(buffer->front_bytes - at));
+    }
+    if (buffer->back && !pattern_lies(buffer->back, buffer->back_bytes, &at)) {
+        lay_pattern(buffer->back, buffer->back_bytes);
+        return plait_monitor_report(call, PLAIT_MONITOR_WRITE_OUTSIDE, &buffer->object, NULL,
+                                    "byte %llu of %llu, behind its end, was written",
+                                    (unsigned long long)(buffer->base.size_bytes + at),
+                                    (unsigned long long)buffer->base.size_bytes);
+    }
+    return PLAIT_OK;
+}
+
+/* A run of the pattern in mapped bytes that no command wrote; false when the host has written there. */
+static bool still_pattern(const plait_monitor_buffer *buffer, uint64_t begin, uint64_t end,
+                          uint64_t *out_begin, uint64_t *out_end) {
+    const unsigned char *bytes = buffer->inner->host;
+    uint64_t run = 0, least = end - begin < RUN_BYTES ? end - begin : RUN_BYTES;
+    for (uint64_t i = begin; i < end; i++) {
+        run = bytes[i] == pattern_at(i) ? run + 1 : 0;
+        if (run < least) continue;
+        *out_begin = i + 1 - run;
+        while (i < end && bytes[i] == pattern_at(i)) i++;
+        *out_end = i;
+        return true;
+    }
+    return false;
+}
+
+const char *plait_monitor_access_name(const plait_monitor_call *call, const char *what, char out[160]) {
+    if (what || !call->program) return what ? what : "it";
+    const plait_monitor_operand *operand = &call->program->operands[call->operand];
+    snprintf(out, 160, "the launch (node %s, %s %d)", call->program->names[operand->node],
+             operand->output ? "output" : "input", operand->position);
+    return out;
+}
+
+plait_status plait_monitor_check_written(const plait_monitor_call *call, plait_monitor_buffer *buffer,
+                                         uint64_t begin, uint64_t end, const char *what) {
+    uint64_t first, last;
+    char name[160];
+    while (plait_monitor_shadow_unwritten(&buffer->shadow, begin, end, &first, &last)) {
+        uint64_t from = first, to = last;
+        if (!buffer->patterned || still_pattern(buffer, first, last, &from, &to))
+            return plait_monitor_report(call, PLAIT_MONITOR_UNWRITTEN_READ, &buffer->object, NULL,
+                                        "%s reads bytes [%llu, %llu), and nobody wrote [%llu, %llu)",
+                                        plait_monitor_access_name(call, what, name),
+                                        (unsigned long long)begin, (unsigned long long)end,
+                                        (unsigned long long)from, (unsigned long long)to);
+        plait_monitor_shadow_write(&buffer->shadow, first, last); /* the host did */
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_monitor_touch(const plait_monitor_call *call, plait_monitor_buffer *buffer, uint64_t begin,
+                                 uint64_t end, bool write, const plait_monitor_clock *clock,
+                                 const plait_monitor_mark *mark, const char *what) {
+    plait_monitor *monitor = call->device->monitor;
+    char name[160];
+    bool wrote;
+    uint64_t at;
+    if (begin >= end) return PLAIT_OK;
+    const plait_monitor_mark *earlier =
+        plait_monitor_shadow_conflict(&buffer->shadow, begin, end, write, clock, &wrote, &at);
+    if (earlier)
+        return plait_monitor_report(call, PLAIT_MONITOR_UNORDERED_ACCESS, &buffer->object, earlier,
+                                    "%s %s bytes [%llu, %llu), of which another queue %s byte %llu; nothing "
+                                    "orders the two",
+                                    plait_monitor_access_name(call, what, name), write ? "writes" : "reads",
+                                    (unsigned long long)begin, (unsigned long long)end,
+                                    wrote ? "writes" : "reads", (unsigned long long)at);
+    plait_monitor_shadow_note(&buffer->shadow, begin, end, write, mark, &monitor->host);
+    return PLAIT_OK;
+}
+
+plait_status plait_monitor_touch_host(const plait_monitor_call *call, const void *address,
+                                      uint64_t size_bytes, bool write, const plait_monitor_clock *clock,
+                                      const plait_monitor_mark *mark, const char *what) {
+    plait_monitor *monitor = call->device->monitor;
+    uint64_t begin = (uint64_t)(uintptr_t)address, end, at;
+    bool wrote;
+    if (size_bytes == 0 || !plait_add_u64(begin, size_bytes, &end)) return PLAIT_OK;
+    const plait_monitor_mark *earlier =
+        plait_monitor_shadow_conflict(&monitor->host_memory, begin, end, write, clock, &wrote, &at);
+    if (earlier)
+        return plait_monitor_report(call, PLAIT_MONITOR_UNORDERED_ACCESS, NULL, earlier,
+                                    "%s %s %llu bytes of host memory at %p, which another queue %s; nothing "
+                                    "orders the two",
+                                    what, write ? "writes" : "reads", (unsigned long long)size_bytes, address,
+                                    wrote ? "writes" : "reads");
+    plait_monitor_shadow_note(&monitor->host_memory, begin, end, write, mark, &monitor->host);
+    return PLAIT_OK;
+}
+
+/* ---- packed weights ---- */
+
+/* The buffer of a region that the host's call works on, checked; and the call as an access to it. */
+static plait_status host_region(const plait_monitor_call *call, const plait_region *region, bool write,
+                                plait_region *out) {
+    plait_monitor *monitor = call->device->monitor;
+    plait_monitor_buffer *buffer = plait_monitor_buffer_of(monitor, region->buffer);
+    uint64_t end;
+    if (!buffer || buffer->object.device != call->device)
+        return plait_monitor_report(call, PLAIT_MONITOR_ARGUMENT, NULL, NULL,
+                                    "the region's buffer is none of this device");
+    PLAIT_TRY(plait_monitor_object_check(call, &buffer->object));
+    if (!plait_add_u64(region->offset, region->size_bytes, &end) || end > buffer->base.size_bytes)
+        return plait_monitor_report(call, PLAIT_MONITOR_OUT_OF_RANGE, &buffer->object, NULL,
+                                    "bytes [%llu, +%llu) of %llu", (unsigned long long)region->offset,
+                                    (unsigned long long)region->size_bytes,
+                                    (unsigned long long)buffer->base.size_bytes);
+    const char *what = plait_monitor_function_name(call->function);
+    plait_monitor_mark mark = plait_monitor_host_mark(call);
+    if (!write) PLAIT_TRY(plait_monitor_check_written(call, buffer, region->offset, end, what));
+    PLAIT_TRY(plait_monitor_touch(call, buffer, region->offset, end, write, &monitor->host, &mark, what));
+    *out = (plait_region){buffer->inner, region->offset, region->size_bytes};
+    return PLAIT_OK;
+}
+
+plait_status plait_monitor_pack(plait_device *device, const plait_operand *source, plait_encoding encoding,
+                                int64_t row_begin, int64_t row_end, plait_region target) {
+    plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_pack);
+    plait_device *real = call.device->inner;
+    plait_region region = {0};
+    plait_monitor_lock(call.device->monitor);
+    plait_status status = host_region(&call, &target, true, &region);
+    plait_monitor_unlock(call.device->monitor);
+    if (status != PLAIT_OK) return status;
+    return plait_monitor_outcome(&call,
+                                 real->vtable->pack(real, source, encoding, row_begin, row_end, region));
+}
+
+plait_status plait_monitor_unpack(plait_device *device, const plait_operand *shape, plait_encoding encoding,
+                                  int64_t row_begin, int64_t row_end, plait_region source, void *target) {
+    plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_unpack);
+    plait_device *real = call.device->inner;
+    plait_region region = {0};
+    plait_monitor_lock(call.device->monitor);
+    plait_status status = host_region(&call, &source, false, &region);
+    plait_monitor_unlock(call.device->monitor);
+    if (status != PLAIT_OK) return status;
+    return plait_monitor_outcome(
+        &call, real->vtable->unpack(real, shape, encoding, row_begin, row_end, region, target));
+}

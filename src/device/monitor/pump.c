@@ -1,0 +1,240 @@
+/* The pump: lists that wait go on when their waits are settled. A queue's commands are looked at and handed to the device
+ * in its order; a wait holds its queue back until the signal that ends it has been handed on, so what is looked at first
+ * is what happens first, and the device never waits for what may not come.
+ *
+ * Invariant: one thread pumps at a time, and every command is looked at once. */
+#include "device/monitor/monitor.h"
+
+#include "base/os.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- failing ---- */
+
+void plait_monitor_queue_fail(plait_monitor_queue *queue, plait_status status) {
+    if (queue->failed) return;
+    queue->failed = true;
+    plait_error_save(status, &queue->failure);
+    queue->gate->device->vtable->event_fail(queue->gate, &queue->failure);
+}
+
+static const uint64_t never = 1; /* the gate's value, which is not reached */
+
+/* The device gets a wait for an event that has failed: its queue fails there, as the contract says. */
+static void add_gate(plait_monitor_queue *queue, plait_monitor_flight *flight) {
+    if (queue->gated) return;
+    queue->gated = true;
+    flight->inner[flight->n_inner++] =
+        (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->gate, &never}};
+}
+
+/* ---- one command ---- */
+
+static bool holds(const plait_monitor *monitor, const plait_monitor_queue *queue,
+                  const plait_command *command) {
+    if (command->kind != PLAIT_COMMAND_WAIT || queue->failed || !command->wait.value) return false;
+    const plait_monitor_event *event = plait_monitor_event_of(monitor, command->wait.event);
+    if (!event || !event->object.alive) return false;
+    return !plait_monitor_event_settled(event->timeline, *command->wait.value, queue);
+}
+
+/* Behind a failure only signals are handed on, so that the device makes their events fail. */
+static void add_signal_of_failed(plait_monitor_queue *queue, plait_monitor_flight *flight,
+                                 const plait_monitor_call *call, const plait_command *command) {
+    plait_monitor *monitor = call->device->monitor;
+    plait_monitor_event *event = plait_monitor_event_of(monitor, command->signal.event);
+    plait_monitor_mark mark = {.t = queue->clock.t[queue->lane],
+                               .call = call->number,
+                               .command = call->command,
+                               .lane = (uint16_t)queue->lane,
+                               .function = (uint16_t)call->function};
+    if (!event || !event->object.alive || event->imported || !command->signal.value) return;
+    plait_monitor_event_add(monitor, event->timeline, *command->signal.value, &queue->clock, &mark, false);
+    plait_monitor_object_use(monitor, &event->object, &mark);
+    flight->inner[flight->n_inner++] =
+        (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event->inner, command->signal.value}};
+}
+
+static void look_at(plait_monitor_queue *queue, plait_monitor_flight *flight, int index) {
+    const plait_command *command = &flight->copy[index];
+    plait_monitor_call call = flight->call;
+    call.command = index;
+    queue->clock.t[queue->lane] = flight->first_t + (uint64_t)index;
+    if (!queue->failed) {
+        plait_command *out = &flight->inner[flight->n_inner];
+        plait_status status = plait_monitor_check_command(&call, queue, flight, command, out);
+        if (status == PLAIT_OK) {
+            flight->n_inner++;
+            return;
+        }
+        plait_monitor_queue_fail(queue, status);
+    }
+    add_gate(queue, flight);
+    if (command->kind == PLAIT_COMMAND_SIGNAL) add_signal_of_failed(queue, flight, &call, command);
+}
+
+/* ---- lists ---- */
+
+static void settle_signals(const plait_monitor *monitor, const plait_monitor_flight *flight, int first,
+                           int end, bool forwarded) {
+    for (int i = first; i < end; i++) {
+        if (flight->copy[i].kind != PLAIT_COMMAND_SIGNAL) continue;
+        const plait_monitor_event *event = plait_monitor_event_of(monitor, flight->copy[i].signal.event);
+        if (event && event->timeline)
+            plait_monitor_event_forwarded(event->timeline, flight->call.number, forwarded);
+    }
+}
+
+/* Hands flight->inner[from ..] to the device. Drops the lock meanwhile. */
+static plait_status hand_on(plait_monitor *monitor, plait_monitor_queue *queue, plait_monitor_flight *flight,
+                            int from) {
+    plait_queue *inner = queue->inner;
+    plait_command *commands = flight->inner + from;
+    int n = flight->n_inner - from;
+    plait_monitor_unlock(monitor);
+    plait_status status = inner->device->vtable->submit(inner, commands, n);
+    plait_monitor_lock(monitor);
+    return status;
+}
+
+static void finish(plait_monitor_queue *queue, plait_monitor_flight *flight) {
+    flight->position = flight->n;
+    queue->pending = flight->next;
+}
+
+/* The device does not take the rest of a list. Its first part: the call fails and nothing has happened; otherwise the
+ * queue fails. */
+static void refuse(plait_monitor *monitor, plait_monitor_queue *queue, plait_monitor_flight *flight,
+                   int first, plait_status status) {
+    plait_monitor_mark last = {.t = flight->last_t, .lane = (uint16_t)queue->lane};
+    settle_signals(monitor, flight, first, flight->n, false);
+    if (!plait_monitor_knows(&monitor->host,
+                             &last)) /* what was noted of it did not happen: it is in nobody's way */
+        monitor->host.t[queue->lane] = last.t;
+    flight->status = status;
+    plait_error_save(status, &queue->refusal);
+    bool whole = first == 0 && flight->submitting;
+    if (!whole) plait_monitor_queue_fail(queue, status);
+    finish(queue, flight);
+    if (whole) plait_monitor_take_back(queue, flight);
+}
+
+/* Takes the oldest list that waits as far as it goes; false when it does not move. */
+static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
+    plait_monitor_flight *flight = queue->pending;
+    if (!flight) return false;
+    int first = flight->position, i = first, from = flight->n_inner;
+    plait_monitor_join(&queue->clock, &flight->host);
+    while (i < flight->n && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
+    bool whole = i == flight->n;
+    if (i == first && !whole) return false;
+    if (whole)
+        flight->inner[flight->n_inner++] =
+            (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->progress, &flight->number}};
+    plait_status status = hand_on(monitor, queue, flight, from);
+    flight->position = i;
+    if (status != PLAIT_OK) {
+        refuse(monitor, queue, flight, first, status);
+        return true;
+    }
+    settle_signals(monitor, flight, first, i, true);
+    if (whole) finish(queue, flight);
+    return true;
+}
+
+void plait_monitor_pump(plait_monitor *monitor) {
+    monitor->again = true;
+    if (monitor->pumping) return;
+    monitor->pumping = true;
+    while (monitor->again) {
+        monitor->again = false;
+        for (plait_monitor_queue *q = monitor->queues; q; q = q->next)
+            while (advance(monitor, q)) monitor->again = true;
+    }
+    monitor->pumping = false;
+    pthread_cond_broadcast(&monitor->changed);
+}
+
+/* ---- waiting ---- */
+
+static void sleep_until(plait_monitor *monitor, uint64_t end_ns) {
+    struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u), .tv_nsec = (long)(end_ns % 1000000000u)};
+    pthread_cond_timedwait(&monitor->changed, &monitor->lock, &end);
+}
+
+bool plait_monitor_await(plait_monitor *monitor, bool (*done)(const void *user), const void *user,
+                         uint64_t deadline_ns) {
+    uint64_t activity = monitor->activity, since = 0;
+    while (!done(user)) {
+        uint64_t now = plait_time_ns();
+        if (deadline_ns != UINT64_MAX) {
+            if (now >= deadline_ns) return false;
+            sleep_until(monitor, deadline_ns);
+            continue;
+        }
+        if (since == 0 || monitor->pumping || activity != monitor->activity) since = now;
+        activity = monitor->activity;
+        if (now - since >= monitor->patience_ns) return false;
+        sleep_until(monitor, since + monitor->patience_ns);
+    }
+    return true;
+}
+
+plait_monitor_queue *plait_monitor_promised_by(const plait_monitor *monitor,
+                                               const plait_monitor_timeline *timeline, uint64_t value) {
+    for (plait_monitor_queue *q = monitor->queues; q; q = q->next)
+        for (const plait_monitor_flight *f = q->pending; f; f = f->next)
+            for (int i = f->position; i < f->n; i++) {
+                const plait_command *c = &f->copy[i];
+                if (c->kind != PLAIT_COMMAND_SIGNAL || !c->signal.value || *c->signal.value < value) continue;
+                const plait_monitor_event *event = plait_monitor_event_of(monitor, c->signal.event);
+                if (event && event->timeline == timeline) return q;
+            }
+    return NULL;
+}
+
+/* The wait at which a queue stands. */
+static const plait_monitor_event *stands_at(const plait_monitor *monitor, const plait_monitor_queue *queue,
+                                            uint64_t *out_value) {
+    const plait_monitor_flight *flight = queue->pending;
+    const plait_command *command = &flight->copy[flight->position];
+    *out_value = *command->wait.value;
+    return plait_monitor_event_of(monitor, command->wait.event);
+}
+
+static plait_monitor_mark mark_of(const plait_monitor_flight *flight) {
+    return (plait_monitor_mark){.call = flight->call.number,
+                                .command = flight->position,
+                                .function = (uint16_t)flight->call.function};
+}
+
+/* Follows the waits from queue to queue: to one that nobody ends, or around a circle. */
+void plait_monitor_give_up(const plait_monitor_call *call, plait_monitor_queue *queue) {
+    plait_monitor *monitor = call->device->monitor;
+    plait_monitor_queue *at = queue;
+    plait_status status = PLAIT_OK;
+    int steps = 0, most = 0;
+    for (const plait_monitor_queue *q = monitor->queues; q; q = q->next) most++;
+    while (status == PLAIT_OK) {
+        uint64_t value = 0;
+        const plait_monitor_event *event = stands_at(monitor, at, &value);
+        plait_monitor_queue *by = plait_monitor_promised_by(monitor, event->timeline, value);
+        plait_monitor_mark mark = mark_of(at->pending);
+        char name[128];
+        plait_monitor_object_name(&at->object, name);
+        if (!by)
+            status = plait_monitor_report(call, PLAIT_MONITOR_NEVER_SIGNALLED, &event->object, &mark,
+                                          "%s waits for %llu, which nobody signals", name,
+                                          (unsigned long long)value);
+        else if (steps++ == most)
+            status = plait_monitor_report(call, PLAIT_MONITOR_WAIT_CYCLE, &event->object, &mark,
+                                          "%s waits for %llu, whose signal waits for this queue", name,
+                                          (unsigned long long)value);
+        else
+            at = by;
+    }
+    plait_monitor_queue_fail(at, status);
+    monitor->activity++;
+    plait_monitor_pump(monitor);
+}
