@@ -58,7 +58,8 @@ typedef struct plait_graph_options {
 
 /* NULL only when memory is exhausted. `options` may be NULL. */
 plait_graph *plait_graph_create(const plait_graph_options *options);
-void plait_graph_destroy(plait_graph *graph); /* accepts NULL */
+/* Gives the graph up. Plans that were made of it keep what they need of it. Accepts NULL. */
+void plait_graph_destroy(plait_graph *graph);
 
 /* A named dim with an upper bound, set before each run; the same name again must have the same bound. */
 plait_dim plait_graph_dim(plait_graph *graph, const char *name, int64_t bound);

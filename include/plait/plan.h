@@ -108,7 +108,7 @@ typedef struct plait_plan_options {
 
 /* Plans the sealed graph for the context's devices: residence, place, segment, prepare, order, memory, verify,
  * compile. The error of a graph that no device can run names node, op, shapes, types and each device's reason.
- * The graph must outlive the plan. `options` may be NULL. */
+ * The plan keeps the graph alive. `options` may be NULL. */
 plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
                              const plait_plan_options *options);
 plait_plan *plait_plan_retain(plait_plan *plan);

@@ -17,6 +17,8 @@ plait_graph *plait_graph_create(const plait_graph_options *options) {
     plait_graph *graph = plait_alloc_array(1, sizeof *graph);
     if (!graph) return NULL;
     plait_arena_init(&graph->arena, 0);
+    graph->references = plait_arena_alloc(&graph->arena, 1, sizeof *graph->references);
+    if (graph->references) atomic_init(graph->references, 1);
     graph->builder = plait_alloc_array(1, sizeof *graph->builder);
     if (graph->builder) {
         plait_map_init(&graph->builder->names);
@@ -27,15 +29,24 @@ plait_graph *plait_graph_create(const plait_graph_options *options) {
     graph->n_tensors = 1; /* id 0 is no tensor */
     plait_status status = plait_grow(&graph->tensors, &graph->tensor_capacity, 1, sizeof *graph->tensors,
                                      PLAIT_GRAPH_MAX_ENTRIES, "graph tensors");
-    if (!graph->builder || !graph->name || status != PLAIT_OK) {
+    if (!graph->references || !graph->builder || !graph->name || status != PLAIT_OK) {
         plait_graph_destroy(graph);
         return NULL;
     }
     return graph;
 }
 
+const plait_graph *plait_graph_retain(const plait_graph *graph) {
+    atomic_fetch_add(graph->references, 1);
+    return graph;
+}
+
+void plait_graph_release(const plait_graph *graph) {
+    plait_graph_destroy((plait_graph *)(uintptr_t)graph);
+}
+
 void plait_graph_destroy(plait_graph *graph) {
-    if (!graph) return;
+    if (!graph || (graph->references && atomic_fetch_sub(graph->references, 1) > 1)) return;
     if (graph->builder) plait_map_deinit(&graph->builder->names);
     free(graph->builder);
     free(graph->extents);

@@ -14,6 +14,8 @@
 #include "plait/device.h"
 #include "plait/graph.h"
 
+#include <stdatomic.h>
+
 #define PLAIT_NO_NODE UINT32_MAX
 
 typedef struct plait_graph_dim_row {
@@ -59,9 +61,17 @@ typedef struct plait_graph_output {
     uint32_t tensor;
 } plait_graph_output;
 
+/* Everything that the builder was told, in words (identity.c): equal words, equal graphs. */
+typedef struct plait_graph_identity {
+    const uint32_t *words;
+    size_t n_words;
+    uint64_t hash;
+} plait_graph_identity;
+
 struct plait_graph {
+    atomic_int *references; /* apart, since nothing in a sealed graph changes; in the arena */
     const char *name;
-    plait_arena arena;     /* names, parts */
+    plait_arena arena;     /* names, parts, identity */
     plait_extent *extents; /* what the negative plait_dim -1-i stands for */
     plait_graph_dim_row *dims;
     plait_graph_storage *storages;
@@ -71,9 +81,17 @@ struct plait_graph {
     size_t n_extents, n_dims, n_storages, n_tensors, n_nodes, n_outputs;
     size_t extent_capacity, dim_capacity, storage_capacity, tensor_capacity, node_capacity, output_capacity;
     bool sealed;
+    plait_graph_identity identity; /* once sealed */
     /* Everything below is the builder's. */
     struct plait_graph_builder *builder; /* names taken, scope, first error; freed by seal */
 };
+
+/* A sealed graph lives until its maker has destroyed it and everybody else has released it. Any thread. */
+const plait_graph *plait_graph_retain(const plait_graph *graph);
+void plait_graph_release(const plait_graph *graph); /* accepts NULL */
+/* True when both sealed graphs were built by the same calls in the same order: equal in all but the graph's own name. A
+ * few nanoseconds a node. */
+bool plait_graph_same(const plait_graph *a, const plait_graph *b);
 
 /* Fills a use of node `node` with shapes at the bounds of the dims (values == NULL) or at the given values of
  * the named dims. Data pointers are NULL. */

@@ -54,6 +54,7 @@ plait_status plait_graph_seal(plait_graph *graph) {
     if (graph->sealed) return PLAIT_OK;
     if (graph->builder->first.status != PLAIT_OK) return plait_error_raise(&graph->builder->first);
     PLAIT_TRY(check_whole(graph));
+    PLAIT_TRY(plait_graph_identify(graph));
     plait_map_deinit(&graph->builder->names);
     free(graph->builder);
     graph->builder = NULL;

@@ -106,7 +106,7 @@ plait_status plait_plan_make(plait_plan **out, plait_context *context, const pla
     if (!plan) return plait_error_memory("plan", sizeof *plan);
     atomic_init(&plan->references, 1);
     plan->context = context;
-    plan->graph = graph;
+    plan->graph = plait_graph_retain(graph);
     plan->exact = options && options->exact;
     if (options) plan->steps_expected = options->steps;
     plait_arena_init_pooled(&plan->arena, &context->pool);
@@ -137,6 +137,7 @@ void plait_plan_release(plait_plan *plan) {
     plait_residence_release(plan->residence);
     if (plan->weighed) plait_weighed_deinit(plan->weighed);
     plait_cost_deinit(&plan->cost);
+    plait_graph_release(plan->graph);
     plait_arena_deinit(&plan->arena);
     free(plan);
 }

@@ -243,7 +243,7 @@ typedef enum plait_plan_pass {
 struct plait_plan {
     atomic_int references;
     plait_context *context;
-    const plait_graph *graph;
+    const plait_graph *graph;   /* Retained. */
     plait_residence *residence; /* Retained. */
     bool own_residence, exact;
     const char *name;
