@@ -6,8 +6,8 @@
  * Default: 5 rounds, 100000 nodes, no model. -o decoder1, mesh4, ...: only that graph, on that many devices.
  *
  * Each row is the median of its rounds, pass by pass. `plan` is the sum of what the planner does itself (residence, place,
- * segment, memory, verify, arena); preparing and compiling are the devices' work and stand apart. `memory` is the arena
- * beside its lower bound on the worst device.
+ * segment, memory, verify, arena); preparing and compiling are the devices' work and stand apart. `find` is an equal graph,
+ * built again, that finds its plan in a cache. `ratio` is the arena beside its lower bound on the worst device.
  *
  * Not a test: nothing is checked. */
 #include "graphs.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 2, GRAPH = PLAIT_PASS_COUNT, RESIDENCE };
+enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 3, GRAPH = PLAIT_PASS_COUNT, RESIDENCE, FIND };
 
 static const char *const columns[COLUMNS] = {[GRAPH] = "graph",
                                              [RESIDENCE] = "residence",
@@ -53,7 +53,7 @@ static void print_head(void) {
     printf(" %9s", columns[GRAPH]);
     printf(" %9s", columns[RESIDENCE]);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) printf(" %9s", columns[p]);
-    printf(" %9s %7s\n", "plan", "memory");
+    printf(" %9s %6s %6s\n", "plan", "find", "ratio");
 }
 
 static void print_row(const char *name, measured *m) {
@@ -66,7 +66,8 @@ static void print_row(const char *name, measured *m) {
         if (p != PLAIT_PASS_PREPARE && p != PLAIT_PASS_COMPILE) sum += ns;
         printf(" %9.0f", ns);
     }
-    printf(" %9.0f %7.3f\n", sum, m->bound_bytes ? (double)m->arena_bytes / (double)m->bound_bytes : 1);
+    printf(" %9.0f %6.2f %6.3f\n", sum, median_per_node(m, FIND),
+           m->bound_bytes ? (double)m->arena_bytes / (double)m->bound_bytes : 1);
     fflush(stdout);
 }
 
@@ -77,6 +78,29 @@ static void note_memory(measured *m, const plait_plan *plan) {
                                             (double)m->arena_bytes * (double)row->bound_bytes;
         if (row->bound_bytes && worse) m->arena_bytes = row->arena_bytes, m->bound_bytes = row->bound_bytes;
     }
+}
+
+/* Time in which a copy of the graph, read back from its text, finds the plan that was made of it. */
+static uint64_t find_again(plait_context *context, const plait_graph *graph, plait_residence *residence) {
+    plait_plan_cache *cache = NULL;
+    plait_plan *plan = NULL, *again = NULL;
+    plait_graph *copy = NULL;
+    char *text = NULL;
+    if (plait_plan_cache_create(&cache, context, 0) != PLAIT_OK) fail_now("cache");
+    plait_plan_options options = {.residence = residence, .cache = cache};
+    if (plait_plan_make(&plan, context, graph, &options) != PLAIT_OK) fail_now("plan");
+    if (plait_graph_print(graph, &text) != PLAIT_OK) fail_now("print");
+    if (plait_graph_parse(text, strlen(text), &copy) != PLAIT_OK) fail_now("parse");
+    uint64_t begin = plait_time_ns();
+    if (plait_plan_make(&again, context, copy, &options) != PLAIT_OK) fail_now("plan");
+    uint64_t took = plait_time_ns() - begin;
+    if (again != plan) fail_now("an equal graph did not find its plan");
+    plait_plan_release(plan);
+    plait_plan_release(again);
+    plait_plan_cache_destroy(cache);
+    plait_graph_destroy(copy);
+    free(text);
+    return took;
 }
 
 /* One round: residence and plan of a graph that took graph_ns to build. */
@@ -92,6 +116,7 @@ static void measure(measured *m, plait_context *context, const plait_graph *grap
     if (plait_plan_make(&plan, context, graph, &(plait_plan_options){.residence = residence}) != PLAIT_OK)
         fail_now("plan");
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) m->ns[p][m->n_rounds] = plan->pass_ns[p];
+    m->ns[FIND][m->n_rounds] = find_again(context, graph, residence);
     m->n_rounds++;
     m->n_nodes = graph->n_nodes;
     m->n_values = plan->n_values;

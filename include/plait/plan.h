@@ -97,6 +97,26 @@ void plait_session_state_destroy(plait_session_state *state);
 
 /* ---- plan ---- */
 
+/* Keeps plans to be found again: plait_plan_make with a cache in its options returns, with a reference for the caller, the
+ * plan that was made of an equal graph with equal options, if it is still there; so a graph that is rebuilt for every
+ * step costs its building and a comparison of a few nanoseconds a node.
+ *
+ * Graphs are equal when they were built by the same calls in the same order: dims and bounds, names, types, shapes, views,
+ * ops, attributes, who reads whose result, parts, blocks, outputs. Only the graph's own name does not count: a plan has
+ * the name that it was asked for, and is not given to somebody who asks for another. Options are equal when they name the
+ * same residence object, or none, and agree in what else changes a plan. Where no residence is named, the plan's own is
+ * found with it: weights that were written before are still there.
+ *
+ * The context must outlive the cache. Any thread. */
+typedef struct plait_plan_cache plait_plan_cache;
+/* Keeps at most most_plans (0: 64); the one that was not asked for longest goes first. Plans that somebody holds live on. */
+plait_status plait_plan_cache_create(plait_plan_cache **out, plait_context *context, int most_plans);
+void plait_plan_cache_destroy(plait_plan_cache *cache); /* accepts NULL */
+/* Forgets all plans, for example because a device is lost. */
+void plait_plan_cache_clear(plait_plan_cache *cache);
+/* How often a plan was found and made so far. */
+void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uint64_t *out_made);
+
 typedef struct plait_plan_options {
     plait_residence *residence; /* retained; NULL: the plan makes one, with zeroed weights to be written */
     bool skip_verify;           /* proof off (to measure its cost) */
@@ -104,6 +124,7 @@ typedef struct plait_plan_options {
     plait_split split;          /* of the residence that the plan makes itself */
     plait_expected_steps steps; /* what predicted times are weighed by; both 0: steps at the bounds */
     const char *name;           /* for messages; NULL: the graph's */
+    plait_plan_cache *cache;    /* of the same context; NULL: always a new plan */
 } plait_plan_options;
 
 /* Plans the sealed graph for the context's devices: residence, place, segment, prepare, order, memory, verify,

@@ -99,9 +99,8 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     return PLAIT_OK;
 }
 
-plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
-                             const plait_plan_options *options) {
-    if (!graph->sealed) return plait_error(PLAIT_WRONG_STATE, "plan: graph %s is not sealed", graph->name);
+plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const plait_graph *graph,
+                                 const plait_plan_options *options) {
     plait_plan *plan = plait_alloc_array(1, sizeof *plan);
     if (!plan) return plait_error_memory("plan", sizeof *plan);
     atomic_init(&plan->references, 1);
@@ -119,6 +118,13 @@ plait_status plait_plan_make(plait_plan **out, plait_context *context, const pla
     }
     *out = plan;
     return PLAIT_OK;
+}
+
+plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
+                             const plait_plan_options *options) {
+    if (!graph->sealed) return plait_error(PLAIT_WRONG_STATE, "plan: graph %s is not sealed", graph->name);
+    if (options && options->cache) return plait_plan_cache_make(options->cache, out, context, graph, options);
+    return plait_plan_make_new(out, context, graph, options);
 }
 
 plait_plan *plait_plan_retain(plait_plan *plan) {

@@ -13,6 +13,7 @@
  *                devices)
  *   compile.c    segments with addresses -> programs
  *   make.c       the passes in turn; life of a plan
+ *   cache.c      plans of equal graphs, found again
  *   explain.c, html.c   the plan as text, JSON and page
  *
  * A pass reads what earlier passes wrote and writes its own tables only. Nothing writes to the graph (law 1).
@@ -269,6 +270,12 @@ struct plait_plan {
     plait_plan_facts facts;
     uint64_t pass_ns[PLAIT_PASS_COUNT];
 };
+
+/* What plait_plan_make does without and with a cache (cache.c). The graph is sealed. */
+plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const plait_graph *graph,
+                                 const plait_plan_options *options);
+plait_status plait_plan_cache_make(plait_plan_cache *cache, plait_plan **out, plait_context *context,
+                                   const plait_graph *graph, const plait_plan_options *options);
 
 /* The passes. */
 plait_status plait_plan_place(plait_plan *plan);
