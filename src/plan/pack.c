@@ -6,7 +6,7 @@
  *   mend    a ceiling is set below what was reached. Items above it are taken out and placed again under it, and throw
  *           out whoever costs least where there is no room; those are placed in their turn. An item that was thrown out
  *           often becomes dear, so the search moves on. The first ceiling is the bound itself, with little patience; others
- *           come down from a tenth above it to half a hundredth.
+ *           come down from a tenth above it to three hundredths.
  *
  * Settling and mending look at the neighbours of an item: those alive while it is. They are found through lanes: items of
  * about the same length of life, sorted by birth, with an index from positions. What is looked at is counted as work, and
@@ -28,23 +28,35 @@ enum { LANES = 17, LANE_RATIO = 4 };
 
 /* Units of about a nanosecond: looking at one neighbour is one. */
 enum { WORK_AT_LEAST = 1 << 19, WORK_WHILE_BAD = 1 << 23, WORK_PER_ITEM = 128, SETTLE_PER_ITEM = 256 };
-enum { BAD = 60 }; /* thousandths above the bound that are worth more time, on the few sets that meet it */
+/* Thousandths above the bound: worth more time, on the few sets that meet it; worth no more; as good as the bound. */
+enum { BAD = 60, GOOD = 30, AS_GOOD_AS = 5 };
 
 #define NOWHERE UINT64_MAX
 
+typedef struct life {
+    int32_t first, last;
+    uint32_t item;
+} life;
+
 typedef struct lane {
-    const uint32_t *items; /* sorted by birth */
-    const uint32_t
-        *from; /* [position]: the first item that is born there or later; NULL: the lane is empty */
+    const life *lives;    /* sorted by birth */
+    const uint32_t *from; /* [position]: the first born there or later; NULL: the lane is empty */
     uint32_t n;
     int32_t longest;
 } lane;
 
-/* Bytes of a placed neighbour. */
+/* Bytes of an item, once it is placed. */
 typedef struct span {
     uint64_t begin, end;
     uint32_t item;
+    bool placed;
 } span;
+
+/* An item by what settles its turn. */
+typedef struct weighed {
+    double weight;
+    uint32_t item;
+} weighed;
 
 typedef struct packer {
     plait_pack_item *items;
@@ -53,9 +65,10 @@ typedef struct packer {
     uint64_t chunk_bytes;
     lane lanes[LANES];
     uint32_t *by_birth; /* all items, larger ones first where several are born */
+    life *lives;        /* of the lanes */
     uint32_t *tables;   /* of the lanes */
-    bool *placed;
-    bool by_area; /* what counts as larger: see weight_of */
+    span *places;       /* [item]: as its neighbours see it */
+    weighed *order;
     uint64_t work;
     span *near, *ends; /* neighbours of the item at hand, by begin and by end */
     double *sums;      /* running costs of `near`, then of `ends` */
@@ -101,17 +114,15 @@ static void take_best(packer *p) {
     for (size_t i = 0; i < p->n; i++) p->items[i].offset = p->best[i];
 }
 
-/* Bytes, or bytes times positions. */
-static double weight_of(const packer *p, uint32_t i) {
-    const plait_pack_item *item = &p->items[i];
-    double length = p->by_area ? (double)item->last - item->first + 1 : 1;
-    return (double)item->size_bytes * length;
-}
-
 /* Larger first; equals in their order. */
 static bool is_larger(const packer *p, uint32_t a, uint32_t b) {
-    double x = weight_of(p, a), y = weight_of(p, b);
+    uint64_t x = p->items[a].size_bytes, y = p->items[b].size_bytes;
     return x != y ? x > y : a < b;
+}
+
+static void place(packer *p, uint32_t i, uint64_t offset) {
+    p->items[i].offset = offset;
+    p->places[i] = (span){offset, offset + p->items[i].size_bytes, i, true};
 }
 
 /* ---- the heaviest position ---- */
@@ -168,25 +179,27 @@ static plait_status build_lanes(packer *p) {
     size_t counts[LANES] = {0}, n_lanes = 0, row = (size_t)p->n_positions + 1;
     for (size_t i = 0; i < p->n; i++) counts[lane_of(&p->items[i])]++;
     for (int l = 0; l < LANES; l++) n_lanes += counts[l] > 0;
-    p->tables = plait_alloc_array(p->n + n_lanes * row, sizeof *p->tables);
-    if (!p->tables) return plait_error_memory("packing", (p->n + n_lanes * row) * sizeof *p->tables);
-    uint32_t *lists[LANES], *list = p->tables, *index = p->tables + p->n;
+    p->lives = plait_alloc_array(p->n, sizeof *p->lives);
+    p->tables = plait_alloc_array(n_lanes * row, sizeof *p->tables);
+    if (!p->lives || !p->tables) return plait_error_memory("packing", n_lanes * row * sizeof *p->tables);
+    life *lists[LANES], *list = p->lives;
+    uint32_t *index = p->tables;
     for (int l = 0; l < LANES; l++) lists[l] = list, list += counts[l];
     for (size_t k = 0; k < p->n; k++) {
         const plait_pack_item *item = &p->items[p->by_birth[k]];
         int l = lane_of(item);
         int32_t length = item->last - item->first + 1;
         if (length > p->lanes[l].longest) p->lanes[l].longest = length;
-        lists[l][p->lanes[l].n++] = p->by_birth[k];
+        lists[l][p->lanes[l].n++] = (life){item->first, item->last, p->by_birth[k]};
     }
     for (int l = 0; l < LANES; l++) {
         if (!counts[l]) continue;
         uint32_t next = 0;
         for (int32_t at = 0; at <= p->n_positions; at++) {
-            while (next < p->lanes[l].n && p->items[lists[l][next]].first < at) next++;
+            while (next < p->lanes[l].n && lists[l][next].first < at) next++;
             index[at] = next;
         }
-        p->lanes[l].items = lists[l];
+        p->lanes[l].lives = lists[l];
         p->lanes[l].from = index;
         index += row;
     }
@@ -198,7 +211,7 @@ static plait_status build_lanes(packer *p) {
 #define BEGINS_BEFORE(a, b) ((a)->begin < (b)->begin)
 PLAIT_DEFINE_SORT(sort_spans, span, BEGINS_BEFORE)
 
-/* Placed neighbours of an item into `near`, sorted by begin. */
+/* Placed neighbours of an item into `near`, in no order. */
 static size_t find_neighbours(packer *p, uint32_t i) {
     const plait_pack_item *item = &p->items[i];
     size_t n = 0;
@@ -207,23 +220,44 @@ static size_t find_neighbours(packer *p, uint32_t i) {
         if (!row->from) continue;
         int32_t earliest = item->first - row->longest + 1;
         uint32_t from = row->from[earliest > 0 ? earliest : 0], k = from;
-        for (; k < row->n; k++) {
-            uint32_t other = row->items[k];
-            const plait_pack_item *it = &p->items[other];
-            if (it->first > item->last) break;
-            if (it->last >= item->first && p->placed[other])
-                p->near[n++] = (span){it->offset, top_of(it), other};
+        for (; k < row->n && row->lives[k].first <= item->last; k++) {
+            const span *other = &p->places[row->lives[k].item];
+            p->near[n] = *other; /* kept or written over: there is nothing to guess for the processor */
+            n += (size_t)((row->lives[k].last >= item->first) & other->placed);
         }
         p->work += 2 + k - from;
     }
-    sort_spans(p->near, n);
     p->work += 4 * n;
     return n;
 }
 
-/* The lowest place below `limit` that none of the first n of `near` touches, or NOWHERE. */
-static uint64_t find_gap(const packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
-    uint64_t cursor = 0;
+/* The lowest free place without sorting: whoever is in the way pushes the item above itself. *out_sure is false when it was
+ * pushed too often to say. */
+static uint64_t push_up(const packer *p, const plait_pack_item *item, size_t n, uint64_t limit,
+                        bool *out_sure) {
+    enum { PUSHES = 12 };
+    uint64_t at = fit(p, item, 0, limit);
+    *out_sure = true;
+    for (int k = 0; k < PUSHES && at != NOWHERE; k++) {
+        uint64_t end = at + item->size_bytes, above = at;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t meets = (uint64_t)((p->near[i].begin < end) & (p->near[i].end > at));
+            uint64_t reach = p->near[i].end & -meets;
+            above = reach > above ? reach : above;
+        }
+        if (above == at) return at;
+        at = above < limit ? fit(p, item, above, limit) : NOWHERE;
+    }
+    *out_sure = at == NOWHERE;
+    return NOWHERE;
+}
+
+/* The lowest place below `limit` that none of the n in `near` touches, or NOWHERE. */
+static uint64_t find_gap(packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
+    bool sure;
+    uint64_t cursor = 0, pushed = push_up(p, item, n, limit, &sure);
+    if (sure) return pushed;
+    sort_spans(p->near, n);
     for (size_t k = 0; k <= n && cursor < limit; k++) {
         uint64_t end = k < n && p->near[k].begin < limit ? p->near[k].begin : limit;
         uint64_t at = end > cursor ? fit(p, item, cursor, end) : NOWHERE;
@@ -260,7 +294,7 @@ static void remove_gap(gaps *g, size_t k) {
 
 static void insert_gap(gaps *g, size_t k, uint64_t begin, uint64_t end) {
     memmove(g->spans + k + 1, g->spans + k, (g->n - k) * sizeof *g->spans);
-    g->spans[k] = (span){begin, end, 0};
+    g->spans[k] = (span){.begin = begin, .end = end};
     g->n++;
 }
 
@@ -309,7 +343,7 @@ static plait_status sweep(packer *p) {
     uint32_t *by_death = p->waiting;
     size_t dead = 0;
     PLAIT_TRY(sort_by_death(p, by_death));
-    g.spans[0] = (span){0, UINT64_MAX, 0};
+    g.spans[0] = (span){.end = UINT64_MAX};
     for (size_t k = 0; k < p->n; k++) {
         plait_pack_item *item = &p->items[p->by_birth[k]];
         for (; p->items[by_death[dead]].last < item->first; dead++) {
@@ -357,21 +391,28 @@ static uint32_t pop(packer *p) {
     return largest;
 }
 
+/* Bytes, or bytes times positions. */
+static double weight_of(const plait_pack_item *item, bool by_area) {
+    double length = by_area ? (double)item->last - item->first + 1 : 1;
+    return (double)item->size_bytes * length;
+}
+
+#define IS_HEAVIER(a, b) ((a)->weight != (b)->weight ? (a)->weight > (b)->weight : (a)->item < (b)->item)
+PLAIT_DEFINE_SORT(sort_weighed, weighed, IS_HEAVIER)
+
 static void settle(packer *p, bool by_area) {
-    p->by_area = by_area;
-    p->n_waiting = 0;
+    size_t n_items = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        p->placed[i] = p->items[i].size_bytes == 0;
-        p->items[i].offset = 0;
-        if (!p->placed[i]) push(p, i);
+        place(p, i, 0);
+        p->places[i].placed = p->items[i].size_bytes == 0;
+        if (!p->places[i].placed) p->order[n_items++] = (weighed){weight_of(&p->items[i], by_area), i};
     }
-    while (p->n_waiting) {
-        uint32_t i = pop(p);
+    sort_weighed(p->order, n_items);
+    for (size_t k = 0; k < n_items; k++) {
+        uint32_t i = p->order[k].item;
         size_t n = find_neighbours(p, i);
-        p->items[i].offset = find_gap(p, &p->items[i], n, UINT64_MAX);
-        p->placed[i] = true;
+        place(p, i, find_gap(p, &p->items[i], n, UINT64_MAX));
     }
-    p->by_area = false;
     keep_best(p);
 }
 
@@ -382,10 +423,12 @@ static double cost_of(const packer *p, uint32_t item) {
     return (double)p->items[item].size_bytes * times * times;
 }
 
-/* Fills `ends` (begin and end swapped, so that it sorts by end) and the running sums of costs. */
+/* Sorts `near`, fills `ends` (begin and end swapped, so that it sorts by end) and the running sums of costs. */
 static void sum_costs(packer *p, size_t n) {
     double *by_begin = p->sums, *by_end = p->sums + p->n + 1;
-    for (size_t k = 0; k < n; k++) p->ends[k] = (span){p->near[k].end, p->near[k].begin, p->near[k].item};
+    sort_spans(p->near, n);
+    for (size_t k = 0; k < n; k++)
+        p->ends[k] = (span){.begin = p->near[k].end, .end = p->near[k].begin, .item = p->near[k].item};
     sort_spans(p->ends, n);
     by_begin[0] = by_end[0] = 0;
     for (size_t k = 0; k < n; k++) {
@@ -433,7 +476,7 @@ static void throw_out(packer *p, size_t n, uint64_t begin, uint64_t end) {
     for (size_t k = 0; k < n; k++) {
         uint32_t other = p->near[k].item;
         if (p->near[k].begin >= end || p->near[k].end <= begin) continue;
-        p->placed[other] = false;
+        p->places[other].placed = false;
         p->thrown[other]++;
         push(p, other);
     }
@@ -444,8 +487,9 @@ static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
     p->n_waiting = 0;
     memset(p->thrown, 0, p->n * sizeof *p->thrown);
     for (uint32_t i = 0; i < p->n; i++) {
-        p->placed[i] = top_of(&p->items[i]) <= ceiling;
-        if (!p->placed[i]) push(p, i);
+        place(p, i, p->items[i].offset);
+        p->places[i].placed = top_of(&p->items[i]) <= ceiling;
+        if (!p->places[i].placed) push(p, i);
     }
     while (p->n_waiting && p->work < most_work) {
         uint32_t i = pop(p);
@@ -458,8 +502,7 @@ static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
             throw_out(p, n, at, at + item->size_bytes);
             p->thrown[i]++;
         }
-        item->offset = at;
-        p->placed[i] = true;
+        place(p, i, at);
     }
     return p->n_waiting == 0;
 }
@@ -470,15 +513,19 @@ static void mend_once(packer *p, uint64_t bound) {
     if (p->best_bytes > bound && mend(p, bound, p->work + patience)) keep_best(p);
 }
 
+static bool is_near(const packer *p, uint64_t bound, uint64_t thousandths) {
+    return p->best_bytes <= bound + bound / 1000 * thousandths;
+}
+
 /* Step by step down from the best. */
 static void mend_all(packer *p, uint64_t bound) {
-    static const uint64_t ceilings[] = {100, BAD, 40, 30, 20, 10, 5}; /* thousandths above the bound */
+    static const uint64_t ceilings[] = {100, BAD, 45, GOOD};
     uint64_t usual = p->work + WORK_AT_LEAST + WORK_PER_ITEM * (uint64_t)p->n;
-    for (size_t c = 0; c < PLAIT_COUNT_OF(ceilings) && p->best_bytes > bound; c++) {
-        uint64_t ceiling = bound + bound / 1000 * ceilings[c];
-        if (p->best_bytes <= ceiling) continue;
+    for (size_t c = 0; c < PLAIT_COUNT_OF(ceilings) && !is_near(p, bound, GOOD); c++) {
+        if (is_near(p, bound, ceilings[c])) continue;
         take_best(p);
-        if (!mend(p, ceiling, ceilings[c] >= BAD ? usual + WORK_WHILE_BAD : usual)) break;
+        if (!mend(p, bound + bound / 1000 * ceilings[c], ceilings[c] >= BAD ? usual + WORK_WHILE_BAD : usual))
+            break;
         keep_best(p);
     }
 }
@@ -488,22 +535,25 @@ static void mend_all(packer *p, uint64_t bound) {
 static plait_status allocate(packer *p) {
     size_t n = p->n + 1; /* the sweep's gaps are one more than its items */
     p->by_birth = plait_alloc_array(n, sizeof *p->by_birth);
-    p->placed = plait_alloc_array(n, sizeof *p->placed);
+    p->places = plait_alloc_array(n, sizeof *p->places);
+    p->order = plait_alloc_array(n, sizeof *p->order);
     p->near = plait_alloc_array(n, sizeof *p->near);
     p->ends = plait_alloc_array(n, sizeof *p->ends);
     p->sums = plait_alloc_array(2 * n, sizeof *p->sums);
     p->waiting = plait_alloc_array(n, sizeof *p->waiting);
     p->thrown = plait_alloc_array(n, sizeof *p->thrown);
     p->best = plait_alloc_array(n, sizeof *p->best);
-    bool all =
-        p->by_birth && p->placed && p->near && p->ends && p->sums && p->waiting && p->thrown && p->best;
+    bool all = p->by_birth && p->places && p->order && p->near && p->ends && p->sums && p->waiting &&
+               p->thrown && p->best;
     return all ? PLAIT_OK : plait_error_memory("packing", n * 2 * sizeof *p->near);
 }
 
 static void packer_deinit(packer *p) {
     free(p->by_birth);
+    free(p->lives);
     free(p->tables);
-    free(p->placed);
+    free(p->places);
+    free(p->order);
     free(p->near);
     free(p->ends);
     free(p->sums);
@@ -521,12 +571,12 @@ static plait_status pack(packer *p, uint64_t bound) {
         PLAIT_TRY(count_pairs(p, &n_pairs));
         PLAIT_TRY(build_lanes(p));
         bool few = n_pairs <= SETTLE_PER_ITEM * (uint64_t)p->n + WORK_AT_LEAST;
-        for (int by_area = 0; by_area < 2 && p->best_bytes > bound; by_area++) {
+        for (int by_area = 0; by_area < 2 && !is_near(p, bound, AS_GOOD_AS); by_area++) {
             if (few) settle(p, by_area);
             if (few || by_area == 0) mend_once(p, bound);
         }
     }
-    if (p->best_bytes > bound) mend_all(p, bound);
+    mend_all(p, bound);
     take_best(p);
     return PLAIT_OK;
 }
