@@ -45,8 +45,9 @@ static void put_name(writer *w, const char *name) {
     w->n += words;
 }
 
-static void put_dims(writer *w, const int64_t *dims) {
-    for (int i = 0; i < PLAIT_MAX_RANK; i++) put64(w, (uint64_t)dims[i]);
+/* Dims behind the rank are 1. */
+static void put_dims(writer *w, const int64_t *dims, int rank) {
+    for (int i = 0; i < rank; i++) put64(w, (uint64_t)dims[i]);
 }
 
 static void put_outer(writer *w, const plait_extent *outer) {
@@ -61,7 +62,7 @@ static void put_outer(writer *w, const plait_extent *outer) {
 static void put_root(writer *w, const plait_graph_storage *storage, const plait_graph_tensor *tensor) {
     put(w, ROOT | (uint32_t)storage->kind << 8 | (uint32_t)tensor->rank << 16);
     put(w, (uint32_t)tensor->shape.dtype);
-    put_dims(w, tensor->shape.dims);
+    put_dims(w, tensor->shape.dims, tensor->rank);
     put_outer(w, &tensor->outer);
     put_name(w, storage->name);
     put(w, (uint32_t)storage->block);
@@ -78,15 +79,20 @@ static void put_view(writer *w, const plait_graph_tensor *tensor) {
     put(w, VIEW | (uint32_t)tensor->rank << 16);
     put(w, tensor->base);
     put64(w, tensor->offset);
-    put_dims(w, tensor->shape.dims);
-    put_dims(w, tensor->shape.strides);
+    put_dims(w, tensor->shape.dims, tensor->rank);
+    put_dims(w, tensor->shape.strides, PLAIT_MAX_RANK);
     put_outer(w, &tensor->outer);
 }
 
 static void put_node(writer *w, const plait_graph_node *node) {
     put(w, NODE | (uint32_t)node->n_inputs << 8 | (uint32_t)node->op->id << 16);
     for (int i = 0; i < node->n_inputs; i++) put(w, node->inputs[i]);
-    for (int i = 0; i < node->op->n_attrs; i++) put64(w, (uint64_t)node->attrs[i].i);
+    uint32_t given = 0; /* attributes that are not as they are when nothing is said */
+    for (int i = 0; i < node->op->n_attrs; i++)
+        given |= (uint32_t)(node->attrs[i].i != node->op->attrs[i].initial.i) << i;
+    put(w, given);
+    for (int i = 0; i < node->op->n_attrs; i++)
+        if (given >> i & 1u) put64(w, (uint64_t)node->attrs[i].i);
     put_name(w, node->name);
     put(w, (uint32_t)node->block);
 }

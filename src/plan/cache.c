@@ -16,6 +16,7 @@ enum { USUAL_PLANS = 64 };
 typedef struct entry {
     plait_plan *plan;                 /* Retained. */
     const plait_residence *residence; /* as asked for: the plan retains it; NULL: the plan's own */
+    plait_split split;
     bool proved;
     uint64_t last_use;
 } entry;
@@ -69,13 +70,16 @@ void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uin
 }
 
 /* Every option that changes a plan is compared here: who adds one, adds it here, or plans get confused. */
-_Static_assert(sizeof(plait_plan_options) == 4 * sizeof(void *), "compare the new option in suits()");
+_Static_assert(sizeof(plait_plan_options) == 4 * sizeof(void *) + 2 * sizeof(double),
+               "compare the new option in suits()");
 
 static bool suits(const entry *e, const plait_graph *graph, const plait_plan_options *options) {
     const char *name = options->name ? options->name : graph->name;
-    return e->residence == options->residence && e->plan->exact == options->exact &&
-           (e->proved || options->skip_verify) && strcmp(e->plan->name, name) == 0 &&
-           plait_graph_same(e->plan->graph, graph);
+    const plait_expected_steps *steps = &e->plan->steps_expected;
+    return e->residence == options->residence && (e->residence || e->split == options->split) &&
+           e->plan->exact == options->exact && steps->single == options->steps.single &&
+           steps->full == options->steps.full && (e->proved || options->skip_verify) &&
+           strcmp(e->plan->name, name) == 0 && plait_graph_same(e->plan->graph, graph);
 }
 
 /* A reference to the plan that suits, or NULL. The lock is held. */
@@ -102,6 +106,7 @@ static void keep(plait_plan_cache *cache, plait_plan *plan, const plait_plan_opt
     }
     cache->entries[at] = (entry){.plan = plait_plan_retain(plan),
                                  .residence = options->residence,
+                                 .split = options->split,
                                  .proved = !options->skip_verify,
                                  .last_use = ++cache->uses};
 }
