@@ -127,17 +127,23 @@ static void topologies(void **state) {
     fault_each_named("topology of hwloc", read_described, description);
 }
 
+static void sim(void **state) {
+    char item[] = "sim:inner=cpu/threads=2:reorder=1", around_null[] = "sim:inner=null:import=yes";
+    (void)state;
+    fault_each_named("sim", life, item);
+    fault_each_named("sim around null", life, around_null);
+}
+
 /* ---- a warm device ---- */
 
-static void warm_lists(void **state) {
+static void warm_lists_of(const char *item) {
     enum { LISTS = 200 };
     plait_device *device = NULL;
     plait_queue *queue = NULL;
     plait_buffer *buffer = NULL;
     plait_event *event = NULL;
     uint64_t value = 0;
-    (void)state;
-    assert_int_equal(plait_device_create("cpu:threads=2", NULL, &device), PLAIT_OK);
+    assert_int_equal(plait_device_create(item, NULL, &device), PLAIT_OK);
     const plait_device_vtable *v = device->vtable;
     assert_int_equal(v->queue_create(device, 0, &queue), PLAIT_OK);
     assert_int_equal(v->buffer_create(device, 256, PLAIT_BUFFER_STATE, &buffer), PLAIT_OK);
@@ -159,8 +165,15 @@ static void warm_lists(void **state) {
     v->destroy(device);
 }
 
+static void warm_lists(void **state) {
+    (void)state;
+    warm_lists_of("cpu:threads=2");
+    warm_lists_of("sim:reorder=3");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu), cmocka_unit_test(null), cmocka_unit_test(lists),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu),        cmocka_unit_test(null),
+                                       cmocka_unit_test(sim),        cmocka_unit_test(lists),
                                        cmocka_unit_test(topologies), cmocka_unit_test(warm_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
