@@ -99,7 +99,7 @@ static plait_status turns(plait_conf *c, bench *b) {
             list[1] = q == 0 ? (plait_command){.kind = PLAIT_COMMAND_FILL,
                                                .fill = {{b->buffer, 0, 1}, (uint8_t)(r + 1)}}
                              : (plait_command){.kind = PLAIT_COMMAND_COPY,
-                                               .copy = {{b->buffer, 0, 1}, {b->buffer, 1, 1}, NULL}};
+                                               .copy = {{b->buffer, 0, 1}, {b->buffer, 1, 1}, NULL, NULL}};
             list[2] = (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->events[q], after}};
         }
     for (int r = 0; r < ROUNDS; r++)

@@ -147,7 +147,7 @@ static plait_status check_oversized(plait_conf *c, void *user) {
 static plait_status use_import(plait_conf *c, pair *p, plait_buffer *imported) {
     plait_command commands[] = {
         write_of(p->b, 0, p->host_b, BUFFER_BYTES),
-        {.kind = PLAIT_COMMAND_COPY, .copy = {{p->b, 3, 100}, {imported, 17, 100}, NULL}},
+        {.kind = PLAIT_COMMAND_COPY, .copy = {{p->b, 3, 100}, {imported, 17, 100}, NULL, NULL}},
     };
     PLAIT_TRY(run(c, commands, 2));
     PLAIT_CONF_EXPECT(imported->size_bytes == BUFFER_BYTES, "an import of %d bytes says %llu", BUFFER_BYTES,
