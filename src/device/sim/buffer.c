@@ -164,8 +164,9 @@ plait_status plait_sim_buffer_import(plait_device *base, void *host, uint64_t si
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));
     if (!device->options.import || !device->inner_imports)
-        return plait_error(PLAIT_UNSUPPORTED, "%s: import of host memory was not asked for (import=yes)",
-                           base->name);
+        return plait_error(PLAIT_UNSUPPORTED, "%s: import of host memory %s", base->name,
+                           device->options.import ? "is more than the device inside can"
+                                                  : "was not asked for (import=yes)");
     plait_sim_buffer *buffer = new_buffer(base, size_bytes, usage);
     if (!buffer) return plait_error_memory("buffer", sizeof *buffer);
     plait_status status =

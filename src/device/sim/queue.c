@@ -158,21 +158,32 @@ static plait_status bind_slots(plait_sim_queue *queue, const plait_command *comm
     return PLAIT_OK;
 }
 
-static plait_status run_launch(plait_sim_queue *queue, const plait_command *command) {
+/* `inner` is `command` for the device inside. */
+static plait_status run_timed(plait_sim_queue *queue, const plait_command *inner,
+                              const plait_command *command) {
     const plait_sim_device *device = device_of(queue);
+    const plait_program *program = command->launch.program;
+    plait_launch_trace *trace = command->launch.trace;
+    size_t n_spans = trace ? trace->n : 0;
+    plait_sim_poison(device, command->launch.slots, &program->scratch[0]);
+    uint64_t begin_ns = plait_time_ns();
+    PLAIT_TRY(run_inner(queue, inner));
+    uint64_t now_ns = plait_time_ns(),
+             end_ns = plait_sim_end_of_launch(device, program, command->launch.dims, begin_ns);
+    if (trace) plait_sim_stretch(trace, n_spans, begin_ns, now_ns, end_ns);
+    plait_sim_sleep_until(end_ns);
+    plait_sim_poison(device, command->launch.slots, &program->scratch[1]);
+    return PLAIT_OK;
+}
+
+static plait_status run_launch(plait_sim_queue *queue, const plait_command *command) {
     plait_command inner = *command;
     if (queue->copies_only) return plait_error(PLAIT_UNSUPPORTED, "a launch on a queue for copies");
     if (!command->launch.program) return plait_error(PLAIT_INVALID_ARGUMENT, "launch without a program");
     PLAIT_TRY(bind_slots(queue, command));
     inner.launch.program = command->launch.program->inner;
     inner.launch.slots = queue->slots;
-    plait_sim_poison(device, command->launch.slots, &command->launch.program->scratch[0]);
-    uint64_t begin_ns = plait_time_ns();
-    PLAIT_TRY(run_inner(queue, &inner));
-    plait_sim_sleep_until(
-        plait_sim_end_of_launch(device, command->launch.program, command->launch.dims, begin_ns));
-    plait_sim_poison(device, command->launch.slots, &command->launch.program->scratch[1]);
-    return PLAIT_OK;
+    return run_timed(queue, &inner, command);
 }
 
 static plait_status run_signal(plait_sim_queue *queue, const plait_command *command) {

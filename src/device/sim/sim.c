@@ -173,7 +173,9 @@ const plait_device_vtable plait_sim_vtable = {
     .struct_bytes = sizeof(plait_device_vtable),
     .sizes = PLAIT_DEVICE_SIZES,
     .kind = "sim",
-    .doc = "another device behind a wall, with less memory, ops and luck: mem=64MiB, lack=OP+OP, and more",
+    .doc = "another device behind a wall, with less memory, ops and luck; inner=cpu/threads=2, mem=64MiB, "
+           "lack=OP+OP, "
+           "delay=SEED, fail-copy=N, lose=N, and more: docs/command-line.md",
     .create = sim_create,
     .destroy = sim_destroy,
     .describe = sim_describe,

@@ -179,5 +179,8 @@ plait_status plait_sim_figures(plait_device *device, plait_device_figures *out);
 /* When a launch that began at begin_ns and has ended now would have ended on the device that is simulated. */
 uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_program *program,
                                  const int64_t *dims, uint64_t begin_ns);
+/* Spans from number `first` on took until new_end_ns, not old_end_ns, all of them alike. */
+void plait_sim_stretch(plait_launch_trace *trace, size_t first, uint64_t begin_ns, uint64_t old_end_ns,
+                       uint64_t new_end_ns);
 
 #endif

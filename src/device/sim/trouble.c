@@ -106,13 +106,18 @@ void plait_sim_delay(const plait_sim_device *device, uint64_t *random) {
     plait_sim_sleep_until(plait_time_ns() + (r >> 8) % (scale + 1));
 }
 
+/* Nanoseconds of what takes so many seconds; what takes for ever, takes thirty years. */
+static uint64_t as_ns(double seconds) {
+    return (uint64_t)(seconds < 1e9 ? seconds * 1e9 : 1e18);
+}
+
 uint64_t plait_sim_link_claim(plait_sim_device *device, int way, uint64_t size_bytes) {
     const plait_sim_options *options = &device->options;
-    double move_ns = options->bandwidth > 0 ? (double)size_bytes / options->bandwidth * 1e9 : 0;
+    uint64_t move_ns = options->bandwidth > 0 ? as_ns((double)size_bytes / options->bandwidth) : 0;
     uint64_t now = plait_time_ns();
     pthread_mutex_lock(&device->lock);
     uint64_t *free_ns = &device->link_free_ns[way];
-    *free_ns = (*free_ns > now ? *free_ns : now) + (uint64_t)move_ns;
+    *free_ns = (*free_ns > now ? *free_ns : now) + move_ns;
     uint64_t arrival = *free_ns + options->latency_ns;
     pthread_mutex_unlock(&device->lock);
     return arrival;
@@ -148,14 +153,25 @@ static double larger(double a, double b) {
 uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_program *program,
                                  const int64_t *dims, uint64_t begin_ns) {
     const plait_sim_options *o = &device->options;
-    double taken_ns = (double)(plait_time_ns() - begin_ns) / o->speed, model_s = 0;
+    double taken_s = (double)(plait_time_ns() - begin_ns) / o->speed * 1e-9, model_s = 0;
     for (size_t i = 0; i < program->n_costs; i++) {
         const plait_sim_cost *cost = &program->costs[i];
-        double share =
-            (double)plait_extent_value(&cost->outer, 1, dims) / (double)(cost->bound ? cost->bound : 1);
+        int64_t bound = cost->bound > 0 ? cost->bound : 1;
+        double share = (double)plait_extent_value(&cost->outer, bound, dims) / (double)bound;
         double flop_s = o->flops > 0 ? cost->flop * share / o->flops : 0;
         double bytes_s = o->memory_bandwidth > 0 ? cost->bytes * share / o->memory_bandwidth : 0;
         model_s += larger(flop_s, bytes_s);
     }
-    return begin_ns + (uint64_t)larger(taken_ns, model_s * 1e9) + o->overhead_ns;
+    return begin_ns + as_ns(larger(taken_s, model_s)) + o->overhead_ns;
+}
+
+void plait_sim_stretch(plait_launch_trace *trace, size_t first, uint64_t begin_ns, uint64_t old_end_ns,
+                       uint64_t new_end_ns) {
+    double factor =
+        old_end_ns > begin_ns ? (double)(new_end_ns - begin_ns) / (double)(old_end_ns - begin_ns) : 1;
+    for (size_t i = first; factor > 1 && i < trace->n; i++) {
+        struct plait_launch_span *span = &trace->spans[i];
+        span->begin_ns = begin_ns + (uint64_t)((double)(span->begin_ns - begin_ns) * factor);
+        span->end_ns = begin_ns + (uint64_t)((double)(span->end_ns - begin_ns) * factor);
+    }
 }
