@@ -24,6 +24,10 @@ typedef struct plait_context_options {
  * at a time, except by runs. */
 plait_status plait_context_open(plait_context **out, const char *devices,
                                 const plait_context_options *options);
+/* OK while plans can run in the context. Otherwise the first failure, with its message: a device was lost, or a queue
+ * failed. Nothing can run in it any more then; runs, plans and models in it can only be destroyed, and another context
+ * opened on the devices that are left. Any thread. */
+plait_status plait_context_health(plait_context *context);
 /* Everything made in the context must be destroyed before. Accepts NULL. */
 void plait_context_close(plait_context *context);
 

@@ -41,8 +41,9 @@ plait_status plait_run_input(plait_run *run, const char *input, void **out_bytes
 
 /* Submits one step. It returns before the devices are done, except where the calling thread is the device. */
 plait_status plait_run_step(plait_run *run);
-/* Waits for the last step and returns its failure, if any; afterwards the run can be used again unless the
- * status is DEVICE_LOST. */
+/* Waits for the last step and returns its failure, if any. A run whose step failed returns that failure ever after; what
+ * else can be used is what plait_context_health says. A step that was refused before anything of it was submitted (bad
+ * ids, no memory) has failed nothing: the run goes on. */
 plait_status plait_run_wait(plait_run *run);
 
 /* Waits for the last step and lends the output: valid until the next step but one. */

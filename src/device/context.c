@@ -1,5 +1,5 @@
-/* Opening and closing a context. Invariant: every device of an open context has its queue and step event; a
- * device that no plan uses holds no arena. */
+/* Opening and closing a context; its queues, and how one device waits for another's. Invariant: every device of an open
+ * context has its queues, each with its timeline; a device that no plan uses holds no arena. */
 #include "device/context.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,24 @@ plait_monitor *plait_context_monitor(const plait_context *context) {
     return context->monitor;
 }
 
-static plait_status open_device(plait_context *context, const char *item, bool inline_queue) {
+static plait_status open_queue(plait_context_entry *entry, uint32_t flags) {
+    plait_context_queue *row = &entry->queues[entry->n_queues];
+    const plait_device_vtable *vtable = entry->device->vtable;
+    PLAIT_TRY(vtable->queue_create(entry->device, flags, &row->queue));
+    entry->n_queues++; /* from here on close() destroys it */
+    return vtable->event_create(entry->device, &row->timeline);
+}
+
+/* Queue 0 is for launches; copy engines help only where there is somebody to copy from or to. */
+static plait_status open_queues(plait_context_entry *entry, bool alone) {
+    PLAIT_TRY(open_queue(entry, alone ? PLAIT_QUEUE_INLINE : 0));
+    entry->queue = entry->queues[PLAIT_QUEUE_LAUNCHES].queue;
+    for (int i = 0; !alone && i < entry->info.n_copy_queues && entry->n_queues < PLAIT_DEVICE_QUEUES; i++)
+        PLAIT_TRY(open_queue(entry, PLAIT_QUEUE_COPY));
+    return PLAIT_OK;
+}
+
+static plait_status open_device(plait_context *context, const char *item, bool alone) {
     plait_context_entry *entry = &context->devices[context->n_devices];
     PLAIT_TRY(plait_device_create(item, &context->logger, &entry->device));
     context->n_devices++; /* from here on close() destroys it */
@@ -50,8 +67,22 @@ static plait_status open_device(plait_context *context, const char *item, bool i
         device = entry->device;
     }
     PLAIT_TRY(device->vtable->describe(device, &entry->info));
-    PLAIT_TRY(device->vtable->queue_create(device, inline_queue ? PLAIT_QUEUE_INLINE : 0, &entry->queue));
-    return device->vtable->event_create(device, &entry->step_event);
+    return open_queues(entry, alone);
+}
+
+/* What the devices are to each other; asked once, for nothing of it changes. */
+static plait_status connect_devices(plait_context *context) {
+    size_t n_queues = (size_t)context->n_devices * PLAIT_DEVICE_QUEUES;
+    for (int d = 0; d < context->n_devices; d++) {
+        plait_context_entry *entry = &context->devices[d];
+        entry->mirrors = plait_alloc_array(n_queues, sizeof *entry->mirrors);
+        entry->touched = plait_alloc_array(n_queues, sizeof *entry->touched);
+        if (!entry->mirrors || !entry->touched) return plait_error_memory("context", n_queues * 16);
+        for (int other = 0; other < context->n_devices; other++)
+            if (entry->device->vtable->reaches(entry->device, context->devices[other].device))
+                entry->reaches |= (uint64_t)1 << other;
+    }
+    return PLAIT_OK;
 }
 
 /* One monitor for all devices, so that it sees what happens between them. */
@@ -71,7 +102,7 @@ static plait_status open_devices(plait_context *context, const char *text, int t
     for (int i = 0; status == PLAIT_OK && i < list.n_items; i++)
         status = open_device(context, list.items[i].text, list.n_items == 1);
     plait_device_list_deinit(&list);
-    return status;
+    return status == PLAIT_OK ? connect_devices(context) : status;
 }
 
 plait_status plait_context_open(plait_context **out, const char *devices,
@@ -94,14 +125,32 @@ plait_status plait_context_open(plait_context **out, const char *devices,
     return PLAIT_OK;
 }
 
+/* Queues first, while everything that they may wait for still works. */
+static void close_queues(plait_context *context) {
+    for (int i = context->n_devices - 1; i >= 0; i--) {
+        plait_context_entry *entry = &context->devices[i];
+        for (int q = entry->n_queues - 1; q >= 0; q--)
+            entry->device->vtable->queue_destroy(entry->queues[q].queue);
+    }
+    plait_relay_destroy(context->relay);
+    for (int i = context->n_devices - 1; i >= 0; i--) {
+        plait_context_entry *entry = &context->devices[i];
+        for (int m = 0; entry->mirrors && m < context->n_devices * PLAIT_DEVICE_QUEUES; m++)
+            if (entry->mirrors[m].event) entry->device->vtable->event_destroy(entry->mirrors[m].event);
+    }
+}
+
 void plait_context_close(plait_context *context) {
     if (!context) return;
+    close_queues(context);
     for (int i = context->n_devices - 1; i >= 0; i--) {
         plait_context_entry *entry = &context->devices[i];
         const plait_device_vtable *vtable = entry->device->vtable;
-        if (entry->queue) vtable->queue_destroy(entry->queue);
-        if (entry->step_event) vtable->event_destroy(entry->step_event);
+        for (int q = 0; q < entry->n_queues; q++)
+            if (entry->queues[q].timeline) vtable->event_destroy(entry->queues[q].timeline);
         if (entry->arena) vtable->buffer_destroy(entry->arena);
+        free(entry->mirrors);
+        free(entry->touched);
         vtable->destroy(entry->device);
     }
     plait_arena_pool_deinit(&context->pool);
@@ -111,14 +160,89 @@ void plait_context_close(plait_context *context) {
     free(context);
 }
 
-static plait_status grow_arena(plait_context_entry *entry, uint64_t size_bytes) {
+/* ---- queues ---- */
+
+int plait_context_copy_queue(const plait_context_entry *entry, bool incoming) {
+    return incoming && entry->n_queues > 1 ? 1 : entry->n_queues - 1;
+}
+
+plait_context_queue *plait_context_queue_at(const plait_context *context, uint32_t number) {
+    return &context->devices[number / PLAIT_DEVICE_QUEUES].queues[number % PLAIT_DEVICE_QUEUES];
+}
+
+/* An event of the device that repeats the other queue's timeline. */
+static plait_status make_mirror(plait_context *context, plait_context_entry *entry, uint32_t number) {
+    plait_context_mirror *mirror = &entry->mirrors[number];
+    const plait_device_vtable *vtable = entry->device->vtable;
+    plait_event *timeline = plait_context_queue_at(context, number)->timeline;
+    plait_status status = vtable->event_import(entry->device, timeline, &mirror->event);
+    if (status != PLAIT_UNSUPPORTED) return status;
+    if (!context->relay)
+        PLAIT_TRY(plait_relay_create(&context->relay, (size_t)context->n_devices * PLAIT_DEVICE_QUEUES));
+    PLAIT_TRY(vtable->event_create(entry->device, &mirror->event));
+    mirror->relayed = true;
+    return PLAIT_OK;
+}
+
+plait_status plait_context_awaitable(plait_context *context, int device, uint32_t number,
+                                     plait_event **out_event, bool *out_relayed) {
+    plait_context_entry *entry = &context->devices[device];
+    plait_context_mirror *mirror = &entry->mirrors[number];
+    plait_status status = PLAIT_OK;
+    bool direct =
+        (int)(number / PLAIT_DEVICE_QUEUES) == device || (entry->info.caps & PLAIT_CAP_FOREIGN_WAITS) != 0;
+    if (direct) {
+        *out_event = plait_context_queue_at(context, number)->timeline;
+        *out_relayed = false;
+        return PLAIT_OK;
+    }
+    pthread_mutex_lock(&context->submit_lock);
+    if (!mirror->event) status = make_mirror(context, entry, number);
+    if (status == PLAIT_OK) {
+        *out_event = mirror->event;
+        *out_relayed = mirror->relayed;
+    }
+    pthread_mutex_unlock(&context->submit_lock);
+    return plait_error_context(status, "waits of %s", entry->device->name);
+}
+
+void plait_context_fail(plait_context *context, plait_status status) {
+    if (context->failure.status == PLAIT_OK) plait_error_save(status, &context->failure);
+}
+
+plait_status plait_context_health(plait_context *context) {
+    pthread_mutex_lock(&context->submit_lock);
+    plait_status status =
+        context->failure.status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&context->failure);
+    pthread_mutex_unlock(&context->submit_lock);
+    for (int d = 0; status == PLAIT_OK && d < context->n_devices; d++) {
+        plait_device *device = context->devices[d].device;
+        status = plait_error_context(device->vtable->health(device), "device %s", device->name);
+    }
+    return status;
+}
+
+/* ---- arenas ---- */
+
+/* Queues of other devices may copy from and to this one's memory. */
+static plait_status synchronise_all(plait_context *context) {
+    for (int d = 0; d < context->n_devices; d++) {
+        plait_context_entry *entry = &context->devices[d];
+        for (int q = 0; q < entry->n_queues; q++)
+            PLAIT_TRY(entry->device->vtable->synchronise(entry->queues[q].queue));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status grow_arena(plait_context *context, plait_context_entry *entry, uint64_t size_bytes) {
     const plait_device_vtable *vtable = entry->device->vtable;
     plait_buffer *arena = NULL;
-    PLAIT_TRY(vtable->synchronise(entry->queue));
+    PLAIT_TRY(synchronise_all(context));
     PLAIT_TRY(vtable->buffer_create(entry->device, size_bytes, PLAIT_BUFFER_TEMPORARY, &arena));
     if (entry->arena) vtable->buffer_destroy(entry->arena);
     entry->arena = arena;
     entry->arena_bytes = size_bytes;
+    context->arenas++;
     return PLAIT_OK;
 }
 
@@ -126,7 +250,7 @@ plait_status plait_context_reserve_arena(plait_context *context, int device, uin
     plait_context_entry *entry = &context->devices[device];
     plait_status status = PLAIT_OK;
     pthread_mutex_lock(&context->submit_lock);
-    if (size_bytes > entry->arena_bytes) status = grow_arena(entry, size_bytes);
+    if (size_bytes > entry->arena_bytes) status = grow_arena(context, entry, size_bytes);
     pthread_mutex_unlock(&context->submit_lock);
     return plait_error_context(status, "device %s: arena of temporaries", entry->device->name);
 }

@@ -100,7 +100,7 @@ static void print_step(const plait_plan *plan, const plait_plan_step *step, plai
         bytes = plan->outputs[step->item].size_bytes;
     } else {
         const plait_plan_transfer *transfer = &plan->transfers[step->item];
-        verb = step->kind == PLAIT_STEP_SEND ? "send" : "receive";
+        verb = step->kind == PLAIT_STEP_SEND ? "send" : step->kind == PLAIT_STEP_MOVE ? "move" : "receive";
         name = graph->storages[plan->values[transfer->source].storage].name, bytes = transfer->size_bytes;
     }
     plait_strbuf_printf(s, "%s %s on %s: up to ", verb, name, device);

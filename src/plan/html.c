@@ -281,7 +281,7 @@ static void print_move(const plait_plan *plan, const plait_plan_step *step, plai
         bytes = plan->outputs[step->item].size_bytes;
     } else {
         const plait_plan_transfer *transfer = &plan->transfers[step->item];
-        verb = step->kind == PLAIT_STEP_SEND ? "sent" : "received";
+        verb = step->kind == PLAIT_STEP_SEND ? "sent" : step->kind == PLAIT_STEP_MOVE ? "moved" : "received";
         name = graph->storages[plan->values[transfer->source].storage].name, bytes = transfer->size_bytes;
     }
     plait_strbuf_printf(s, "<tr><td class=n>%d</td><td class=d>", step->position);

@@ -23,7 +23,11 @@ static plait_status init_tables(plait_plan *plan) {
     plan->bounds = plait_arena_alloc(&plan->arena, graph->n_dims, sizeof *plan->bounds);
     plan->placements = plait_arena_alloc(&plan->arena, graph->n_nodes, sizeof *plan->placements);
     plan->devices = plait_arena_alloc(&plan->arena, (size_t)plan->context->n_devices, sizeof *plan->devices);
-    if (!plan->bounds || !plan->placements || !plan->devices) return plait_error_memory("plan", 0);
+    plan->n_queues = (size_t)plan->context->n_devices * PLAIT_DEVICE_QUEUES;
+    plan->queues = plait_arena_alloc(&plan->arena, plan->n_queues, sizeof *plan->queues);
+    plan->depth = 2;
+    if (!plan->bounds || !plan->placements || !plan->devices || !plan->queues)
+        return plait_error_memory("plan", 0);
     for (size_t d = 0; d < graph->n_dims; d++) plan->bounds[d] = graph->dims[d].bound;
     return PLAIT_OK;
 }
@@ -72,7 +76,9 @@ static plait_status (*const passes[PLAIT_PASS_COUNT])(plait_plan *) = {
     [PLAIT_PASS_PLACE] = plait_plan_place,
     [PLAIT_PASS_SEGMENT] = plait_plan_segment_nodes,
     [PLAIT_PASS_PREPARE] = plait_plan_prepare,
+    [PLAIT_PASS_LIVES] = plait_plan_find_lives,
     [PLAIT_PASS_MEMORY] = assign_memory,
+    [PLAIT_PASS_ORDER] = plait_plan_order,
     [PLAIT_PASS_VERIFY] = verify,
     [PLAIT_PASS_COMPILE] = plait_plan_compile,
     [PLAIT_PASS_ARENA] = reserve_arenas,

@@ -1,7 +1,7 @@
 /* Memory: values of a device's arena get offsets so that values which are alive at the same position of the device's
  * command order never share bytes, unless one takes over the other's (shared pairs), and the arena is as small as
- * can be found. All commands that touch an arena are on its device's one queue, so positions of that queue are the
- * partial order that matters.
+ * can be found. Positions are those of the device's launches; what other queues do to a value lies within its first and
+ * last (order.c), so they are the partial order that matters.
  *
  * How offsets are found is pack.c's business; the lower bound (heaviest set alive at once) is kept beside the result, so
  * that the loss is known.
@@ -22,47 +22,6 @@ typedef struct owner {
     plait_group *group; /* NULL: a value's */
 } owner;
 
-/* ---- lifetimes ---- */
-
-static void touch(plait_plan *plan, uint32_t value, int32_t position) {
-    plait_plan_value *row = &plan->values[value];
-    if (row->first < 0 || position < row->first) row->first = position;
-    if (position > row->last) row->last = position;
-}
-
-static void touch_group(plait_plan *plan, const plait_plan_segment *segment, const plait_group *group,
-                        int32_t position) {
-    for (int k = group->first; k < group->first + group->n; k++) {
-        const plait_segment_node *node = &segment->nodes[segment->prepared.order[k]];
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->present >> i & 1u) touch(plan, node->inputs[i].value, position);
-        for (int o = 0; o < node->n_outputs; o++) touch(plan, node->outputs[o].value, position);
-    }
-}
-
-/* Numbers the positions of every device's queue and notes who is touched where. */
-static void number_positions(plait_plan *plan) {
-    for (size_t s = 0; s < plan->n_steps; s++) {
-        plait_plan_step *step = &plan->steps[s];
-        int32_t *position = &plan->devices[step->device].n_positions;
-        step->position = *position;
-        switch (step->kind) {
-        case PLAIT_STEP_WRITE_INPUT: touch(plan, plan->inputs[step->item].value, *position); break;
-        case PLAIT_STEP_SEND: touch(plan, plan->transfers[step->item].source, *position); break;
-        case PLAIT_STEP_RECEIVE: touch(plan, plan->transfers[step->item].target, *position); break;
-        case PLAIT_STEP_READ_OUTPUT: touch(plan, plan->outputs[step->item].value, *position); break;
-        case PLAIT_STEP_LAUNCH: {
-            const plait_plan_segment *segment = &plan->segments[step->item];
-            for (int g = 0; g < segment->prepared.n_groups; g++)
-                touch_group(plan, segment, &segment->prepared.groups[g], *position + g);
-            *position += segment->prepared.n_groups - 1;
-            break;
-        }
-        }
-        (*position)++;
-    }
-}
-
 static bool in_arena(const plait_plan_value *value) {
     return value->slot == PLAIT_SLOT_ARENA && !value->elided && value->first >= 0;
 }
@@ -82,7 +41,7 @@ static void accept_shared(plait_plan *plan) {
             plait_plan_value *output = &plan->values[out], *input = &plan->values[in];
             bool both = in_arena(output) && in_arena(input) && output->alias == out &&
                         output->size_bytes == input->size_bytes;
-            if (!both || input->is_output || input->last != output->first) continue;
+            if (!both || input->held || input->last != output->first) continue;
             plait_plan_value *root = root_of(plan, in);
             if (root->last > output->first && root != input) continue; /* taken over already by another */
             output->alias = (uint32_t)(root - plan->values);
@@ -146,7 +105,6 @@ static plait_status assign_device(plait_plan *plan, int device, plait_pack_item 
 }
 
 plait_status plait_plan_assign_memory(plait_plan *plan) {
-    number_positions(plan);
     accept_shared(plan);
     size_t n_most = plan->n_values + (size_t)plan->facts.n_groups;
     plait_pack_item *items = plait_alloc_array(n_most, sizeof *items);

@@ -7,8 +7,11 @@
  *   encode.c     weights -> encoding, from all their readers
  *   load.c       weights -> memory of the devices
  *   place.c      node -> device, with cause
- *   segment.c    runs of nodes of one device; transfers between devices; `prepare` of each segment
- *   memory.c     values -> offsets in arenas, from the order of commands
+ *   segment.c    runs of nodes of one device; transfers between devices, the way each takes (transfer.c); the list of
+ *                commands
+ *   prepare.c    every device's answer to its segments: groups, scratch, what may share bytes
+ *   order.c      before memory: how long each value needs its bytes; after it: who waits for whom
+ *   memory.c     values -> offsets in arenas, from those lives
  *   verify.c     proof: order, reachability, no overwritten value is read (verify_queues.c, verify_versions.c: across
  *                devices)
  *   compile.c    segments with addresses -> programs
@@ -160,13 +163,14 @@ typedef struct plait_plan_value {
     uint32_t slot;
     uint64_t offset, size_bytes; /* size aligned to the device's alignment */
     plait_encoding encoding;
-    /* Positions in the device's command order (memory.c): first write and last access, both included. */
+    /* Positions of the device's launches between which its bytes belong to it, both included (order.c). What another
+     * queue does to the value lies between them too: memory whose positions do not meet is never used at one time. */
     int32_t first, last;
-    uint32_t alias;   /* value whose bytes it takes over (shared pair), or itself */
-    bool elided;      /* exists only inside a fused group */
-    bool is_output;   /* read by the host at the end */
-    bool arrives;     /* comes by a transfer */
-    uint32_t version; /* writes of its storage that it holds, while segments are built */
+    uint32_t alias; /* value whose bytes it takes over (shared pair), or itself */
+    bool elided;    /* exists only inside a fused group */
+    bool is_output; /* read by the host at the end */
+    bool arrives;   /* comes by a transfer */
+    bool held;      /* read after the launch in which `last` lies: nobody takes over its bytes there */
 } plait_plan_value;
 
 typedef struct plait_placement {
@@ -176,21 +180,38 @@ typedef struct plait_placement {
 } plait_placement;
 
 typedef enum plait_step_kind {
-    PLAIT_STEP_WRITE_INPUT, /* host staging -> SLOT_INPUTS of a device; `item`: index in inputs */
+    PLAIT_STEP_WRITE_INPUT, /* the host's bytes -> SLOT_INPUTS of a device; `item`: index in inputs */
     PLAIT_STEP_LAUNCH,      /* `item`: segment */
+    PLAIT_STEP_MOVE,        /* value -> value of another device, directly; `item`: transfer */
     PLAIT_STEP_SEND,        /* value -> staging, on the source's queue; `item`: transfer */
     PLAIT_STEP_RECEIVE,     /* staging -> value, on the target's queue; `item`: transfer */
     PLAIT_STEP_READ_OUTPUT  /* value -> host staging; `item`: index in outputs */
 } plait_step_kind;
 
-/* One command of a step, in an order that respects all dependencies. */
+/* One command of a step; the list of them is in an order that respects all dependencies. Each queue takes its own in
+ * the order of the list; between queues only waits hold. */
 typedef struct plait_plan_step {
     plait_step_kind kind;
-    int device; /* whose queue */
+    int device;     /* whose queue */
+    uint32_t queue; /* in `queues` of the plan */
     uint32_t item;
-    int32_t waits_for; /* step on another queue that must be done first, or -1 */
-    int32_t position;  /* first position in the device's order; a launch takes one for each group */
+    uint32_t first_wait, n_waits; /* in `waits`; done before the command begins */
+    uint32_t signal;  /* which of its queue's signals comes behind it, from 1; 0: nobody waits for it */
+    int32_t position; /* of a launch: its first position in the device's order, one for each group */
 } plait_plan_step;
+
+/* For a step on another queue: of this step of the run, or of the one before. */
+typedef struct plait_plan_wait {
+    uint32_t step;
+    bool before; /* of the step before */
+} plait_plan_wait;
+
+/* A queue of the context, as the plan uses it: number k of device d is entry d * PLAIT_DEVICE_QUEUES + k. */
+typedef struct plait_plan_queue {
+    uint32_t n_steps, n_signals; /* the last step signals always: hand-over to other plans waits for it */
+    bool awaited;                /* the end of the step is reached when all such queues have ended */
+    uint64_t touches;            /* devices whose memory its commands read or write, a bit each */
+} plait_plan_queue;
 
 typedef struct plait_plan_segment {
     int device;
@@ -204,17 +225,45 @@ typedef struct plait_plan_segment {
     plait_program *program; /* Owned. */
 } plait_plan_segment;
 
+/* What a transfer moves of its storage: a range of bytes, or rows in up to four levels (transfer.c). */
+typedef struct plait_plan_part {
+    uint64_t begin, end; /* first byte and one past the last, at the bounds of the dims */
+    int n_levels;        /* 0: all bytes of the range that the storage has at the current dims */
+    int bounded;         /* level whose count follows `outer`; PLAIT_PART_ROW: the row's length; -1: none */
+    uint64_t row_bytes;
+    plait_extent outer;
+    struct plait_part_level {
+        int64_t count;
+        uint64_t pitch; /* bytes; levels go outwards, each steps over all of the one before */
+    } levels[PLAIT_MAX_RANK];
+} plait_plan_part;
+enum { PLAIT_PART_ROW = PLAIT_MAX_RANK };
+
+/* How the bytes go, cheapest first. */
+typedef enum plait_route {
+    PLAIT_ROUTE_COPY,  /* one COPY: a queue reaches both memories */
+    PLAIT_ROUTE_WRITE, /* one WRITE on the target's queue: the source is mapped for the host */
+    PLAIT_ROUTE_READ,  /* one READ on the source's queue: the target is mapped */
+    PLAIT_ROUTE_STAGED /* a READ to the run's staging and a WRITE from there */
+} plait_route;
+
 typedef struct plait_plan_transfer {
     uint32_t source, target; /* values */
-    uint64_t size_bytes;
-    uint64_t staging_offset; /* in the run's staging of transfers */
+    plait_route route;
+    plait_plan_part part;    /* the same place in both */
+    uint64_t size_bytes;     /* moved at the bounds */
+    uint64_t staging_offset; /* in the run's staging of transfers; rows lie without gaps there */
+    uint64_t staging_bytes;
 } plait_plan_transfer;
 
+/* An input on a device that reads it. The host writes an input once: where a device has it, if that device is mapped
+ * (`home` is that entry, for all entries of the input), or to staging; other entries get it by a command. */
 typedef struct plait_plan_input {
     uint32_t storage;
     int device; /* -1, and no value: nothing reads it */
     uint32_t value;
-    uint64_t host_offset; /* in the run's input staging: the same for all devices */
+    uint32_t home;        /* entry where the host writes it; PLAIT_NO_SLOT: in staging */
+    uint64_t host_offset; /* in the run's input staging, when it is written there */
 } plait_plan_input;
 
 typedef struct plait_plan_output {
@@ -234,7 +283,9 @@ typedef enum plait_plan_pass {
     PLAIT_PASS_PLACE,
     PLAIT_PASS_SEGMENT,
     PLAIT_PASS_PREPARE, /* the devices' work, as is COMPILE */
+    PLAIT_PASS_LIVES,
     PLAIT_PASS_MEMORY,
+    PLAIT_PASS_ORDER,
     PLAIT_PASS_VERIFY,
     PLAIT_PASS_COMPILE,
     PLAIT_PASS_ARENA, /* making room in the context */
@@ -256,16 +307,18 @@ struct plait_plan {
     struct plait_weighed *weighed;
     plait_expected_steps steps_expected;
     uint32_t *value_of; /* [device * n_storages + storage] -> value + 1, 0: not there */
-    uint32_t *versions; /* [storage]: writes so far, while segments are built */
     plait_plan_value *values;
     plait_plan_segment *segments;
     plait_plan_transfer *transfers;
     plait_plan_input *inputs;
     plait_plan_output *outputs;
     plait_plan_step *steps;
+    plait_plan_wait *waits;
+    plait_plan_queue *queues; /* n_devices * PLAIT_DEVICE_QUEUES */
     plait_plan_device *devices;
-    size_t n_values, n_segments, n_transfers, n_inputs, n_outputs, n_steps;
+    size_t n_values, n_segments, n_transfers, n_inputs, n_outputs, n_steps, n_waits, n_queues;
     size_t value_capacity, segment_capacity, transfer_capacity, input_capacity, step_capacity;
+    int depth; /* steps that may be in flight, and places of everything that is staged; 2 or more */
     uint64_t input_staging_bytes, output_staging_bytes, transfer_staging_bytes;
     plait_plan_facts facts;
     uint64_t pass_ns[PLAIT_PASS_COUNT];
@@ -282,7 +335,11 @@ plait_status plait_plan_place(plait_plan *plan);
 plait_status plait_plan_segment_nodes(plait_plan *plan);
 /* Every device's answer to its segments, checked: groups, values left out, scratch, pairs that may share bytes. */
 plait_status plait_plan_prepare(plait_plan *plan);
+/* How long each value needs its bytes, from the order of commands; positions of launches. */
+plait_status plait_plan_find_lives(plait_plan *plan);
 plait_status plait_plan_assign_memory(plait_plan *plan);
+/* Who waits for whom, from the bytes that commands touch: the least set of waits. */
+plait_status plait_plan_order(plait_plan *plan);
 /* Writes slots and offsets into the operands of all segments. */
 void plait_plan_set_addresses(plait_plan *plan);
 plait_status plait_plan_verify(const plait_plan *plan);
@@ -290,6 +347,26 @@ plait_status plait_plan_verify_queues(const plait_plan *plan);
 plait_status plait_plan_verify_versions(const plait_plan *plan);
 plait_status plait_plan_verify_staging(const plait_plan *plan);
 plait_status plait_plan_compile(plait_plan *plan);
+
+/* ---- parts of storages (transfer.c) ---- */
+
+/* The bytes [begin, end) of a storage. */
+plait_plan_part plait_part_range(uint64_t begin, uint64_t end);
+/* A tensor's elements, as rows where that moves clearly less than the range from first to last; `boxes`: rows cost no
+ * command each. */
+plait_plan_part plait_part_of_tensor(const plait_graph_tensor *tensor, bool boxes);
+/* Bytes that move at the bounds; OUT_OF_RANGE never: a part is not larger than its storage. */
+uint64_t plait_part_bytes(const plait_plan_part *part);
+/* Commands that a part takes, at most: one for each box, or for each row. */
+size_t plait_part_pieces(const plait_plan_part *part, bool boxes);
+/* The i-th of them for the given values of the dims: its first byte in the storage and in dense staging, and its shape.
+ * Source pitches are the storage's, target pitches those of staging. Counts are 0 for pieces that the dims leave out.
+ * `storage_bytes`: what the storage has at these dims. */
+void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const int64_t *dims,
+                      uint64_t storage_bytes, plait_box *out, uint64_t *out_offset,
+                      uint64_t *out_staging_offset);
+/* The cheapest way from one device to the other, and the queue that takes the only command (or the first of two). */
+plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue);
 
 /* The instance of a storage on a device, or NULL. */
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device);

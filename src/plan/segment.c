@@ -1,7 +1,13 @@
-/* Segments: runs of neighbouring nodes of one device, the transfers between them, and what each device prepares of
- * its segments. The result is the list of steps: one command each, in an order that respects every dependency.
+/* Segments: runs of neighbouring nodes of one device, and the transfers between them. The result is the list of steps:
+ * one command each, in an order that respects every dependency. Launches stand in program order; a transfer stands as
+ * early as its bytes are there and, where its target is a temporary, not before the launch before the last one ahead of
+ * its reader: it travels during one launch, and takes memory no longer.
  *
- * Invariant: when a step is reached, every value it reads has been written by an earlier step, on the same device. */
+ * A transfer moves what its device reads: a view where only that is read before the next write; what was written since
+ * where the device has an older version of the rest.
+ *
+ * Invariant: when a step is reached, every value it reads has been written by an earlier step of the list. Not here:
+ * what devices make of segments (prepare.c), who waits for whom (order.c). */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
@@ -11,279 +17,530 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_ROWS ((size_t)1 << 28)
+enum { FIRST_PLACE = -1 };
+
+/* What is known of a value while segments are built. Places are in the list of steps: 2 * i + 1 for launch i, 2 * i for
+ * what stands before it, FIRST_PLACE before everything. */
+typedef struct holding {
+    uint32_t version;      /* writes of its storage that it holds */
+    bool complete;         /* all bytes of that version, not just those that are read here */
+    int64_t made, touched; /* place where it got this version, last place that used it */
+} holding;
+
+/* What a device reads of a version of a storage, over all its nodes. */
+typedef struct reading {
+    uint32_t version;
+    uint32_t tensor; /* the only one, or 0 */
+    uint64_t begin, end;
+    bool whole; /* a node writes it in place */
+    uint32_t next;
+} reading;
+
+/* A write in place, by which an older instance differs from a newer one. */
+typedef struct write {
+    uint32_t version, next;
+    uint64_t begin, end;
+} write;
+
+typedef struct draft {
+    plait_plan_step step;
+    int64_t place;
+} draft;
+
+typedef struct builder {
+    plait_plan *plan;
+    uint32_t *versions;    /* [storage]: writes so far */
+    uint32_t *last_read;   /* [device * n_storages + storage]: its last reading + 1; they form a ring */
+    uint32_t *last_write;  /* [storage]: its last write + 1, linked backwards */
+    uint32_t *last_holder; /* [storage]: its newest value + 1, linked backwards */
+    uint32_t *next_holder; /* [value] */
+    holding *holdings;     /* [value] */
+    reading *readings;
+    write *writes;
+    draft *drafts;
+    int64_t (*launches)[2]; /* [device]: place of its last launch and of the one before; -1: none */
+    size_t n_readings, n_writes, n_drafts;
+    size_t reading_capacity, write_capacity, draft_capacity, holding_capacity, next_capacity;
+} builder;
+
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device) {
     uint32_t v = plan->value_of[(size_t)device * plan->graph->n_storages + storage];
     return v ? &plan->values[v - 1] : NULL;
 }
 
-static uint32_t value_index(const plait_plan *plan, const plait_plan_value *value) {
-    return (uint32_t)(value - plan->values);
+/* The value's index + 1, 0: not there. */
+static uint32_t find_value(const builder *b, uint32_t storage, int device) {
+    return b->plan->value_of[(size_t)device * b->plan->graph->n_storages + storage];
 }
 
-/* ---- growing the tables ---- */
-
-/* The tables are arrays in the plan's arena: room for the worst case is taken once, so nothing is moved. */
-static plait_status reserve_tables(plait_plan *plan) {
-    const plait_graph *graph = plan->graph;
-    size_t n_devices = (size_t)plan->context->n_devices, n_writes = 0;
-    for (size_t n = 0; n < graph->n_nodes; n++) n_writes += graph->nodes[n].op->writes_input >= 0;
-    plan->value_capacity = graph->n_storages * n_devices;
-    plan->segment_capacity = graph->n_nodes;
-    plan->input_capacity = plan->value_capacity;
-    /* A storage goes to each device once, and again after each write in place. */
-    plan->transfer_capacity = plan->value_capacity + n_writes * n_devices;
-    plan->step_capacity =
-        graph->n_nodes + 2 * plan->transfer_capacity + plan->input_capacity + graph->n_outputs;
-    plan->value_of = plait_arena_alloc(&plan->arena, plan->value_capacity, sizeof *plan->value_of);
-    plan->versions = plait_arena_alloc(&plan->arena, graph->n_storages, sizeof *plan->versions);
-    plan->values = plait_arena_alloc(&plan->arena, plan->value_capacity, sizeof *plan->values);
-    plan->segments = plait_arena_alloc(&plan->arena, plan->segment_capacity, sizeof *plan->segments);
-    plan->transfers = plait_arena_alloc(&plan->arena, plan->transfer_capacity, sizeof *plan->transfers);
-    plan->inputs = plait_arena_alloc(&plan->arena, plan->input_capacity, sizeof *plan->inputs);
-    plan->outputs = plait_arena_alloc(&plan->arena, graph->n_outputs, sizeof *plan->outputs);
-    plan->steps = plait_arena_alloc(&plan->arena, plan->step_capacity, sizeof *plan->steps);
-    if (plan->value_of && plan->versions && plan->values && plan->segments && plan->transfers &&
-        plan->inputs && plan->outputs && plan->steps)
-        return PLAIT_OK;
-    return plait_error_memory("plan tables", plan->step_capacity * sizeof *plan->steps);
+static const plait_graph_storage *storage_of(const builder *b, uint32_t storage) {
+    return &b->plan->graph->storages[storage];
 }
 
-static plait_plan_step *add_step(plait_plan *plan, plait_step_kind kind, int device, size_t item) {
-    plait_plan_step *step = &plan->steps[plan->n_steps++];
-    *step = (plait_plan_step){.kind = kind, .device = device, .item = (uint32_t)item, .waits_for = -1};
-    return step;
+/* ---- tables ---- */
+
+static plait_status init_builder(builder *b, plait_plan *plan) {
+    size_t n_storages = plan->graph->n_storages, n_devices = (size_t)plan->context->n_devices;
+    b->plan = plan;
+    plan->value_of = plait_arena_alloc(&plan->arena, n_storages * n_devices, sizeof *plan->value_of);
+    plan->outputs = plait_arena_alloc(&plan->arena, plan->graph->n_outputs, sizeof *plan->outputs);
+    b->versions = plait_alloc_array(n_storages, sizeof *b->versions);
+    b->last_write = plait_alloc_array(n_storages, sizeof *b->last_write);
+    b->last_holder = plait_alloc_array(n_storages, sizeof *b->last_holder);
+    b->last_read = plait_alloc_array(n_devices > 1 ? n_storages * n_devices : 0, sizeof *b->last_read);
+    b->launches = plait_alloc_array(n_devices, sizeof *b->launches);
+    bool all = plan->value_of && plan->outputs && b->versions && b->last_write && b->last_holder &&
+               b->last_read && b->launches;
+    if (!all) return plait_error_memory("plan tables", n_storages * n_devices * sizeof *plan->value_of);
+    for (size_t d = 0; d < n_devices; d++) b->launches[d][0] = b->launches[d][1] = -1;
+    return PLAIT_OK;
+}
+
+static void deinit_builder(builder *b) {
+    free(b->versions);
+    free(b->last_read);
+    free(b->last_write);
+    free(b->last_holder);
+    free(b->next_holder);
+    free(b->holdings);
+    free(b->readings);
+    free(b->writes);
+    free(b->drafts);
+    free(b->launches);
+}
+
+static plait_status add_draft(builder *b, plait_step_kind kind, uint32_t queue, size_t item, int64_t place) {
+    PLAIT_TRY(plait_grow(&b->drafts, &b->draft_capacity, b->n_drafts + 1, sizeof *b->drafts, MAX_ROWS,
+                         "plan steps"));
+    b->drafts[b->n_drafts++] = (draft){.step = {.kind = kind,
+                                                .device = (int)(queue / PLAIT_DEVICE_QUEUES),
+                                                .queue = queue,
+                                                .item = (uint32_t)item},
+                                       .place = place};
+    return PLAIT_OK;
+}
+
+static uint32_t launch_queue(int device) {
+    return (uint32_t)device * PLAIT_DEVICE_QUEUES + PLAIT_QUEUE_LAUNCHES;
+}
+
+static uint32_t copy_queue(const builder *b, int device, bool incoming) {
+    return (uint32_t)device * PLAIT_DEVICE_QUEUES +
+           (uint32_t)plait_context_copy_queue(&b->plan->context->devices[device], incoming);
 }
 
 /* ---- values ---- */
 
-static plait_status add_value(plait_plan *plan, uint32_t storage, int device, plait_plan_value **out) {
-    const plait_graph_storage *row = &plan->graph->storages[storage];
-    plait_plan_value *value = &plan->values[plan->n_values];
-    *value = (plait_plan_value){.storage = storage,
-                                .device = device,
-                                .slot = PLAIT_SLOT_ARENA,
-                                .offset = PLAIT_NO_OFFSET,
-                                .first = -1,
-                                .last = -1,
-                                .alias = (uint32_t)plan->n_values};
-    if (!plait_align_u64(row->size_bytes, plan->context->devices[device].info.alignment, &value->size_bytes))
-        return plait_error(PLAIT_OUT_OF_RANGE, "value \"%s\": %llu bytes", row->name,
-                           (unsigned long long)row->size_bytes);
+static plait_status add_value(builder *b, uint32_t storage, int device, uint32_t *out) {
+    plait_plan *plan = b->plan;
+    size_t v = plan->n_values;
+    PLAIT_TRY(plait_grow(&plan->values, &plan->value_capacity, v + 1, sizeof *plan->values, MAX_ROWS,
+                         "plan values"));
+    PLAIT_TRY(
+        plait_grow(&b->holdings, &b->holding_capacity, v + 1, sizeof *b->holdings, MAX_ROWS, "plan values"));
+    PLAIT_TRY(plait_grow(&b->next_holder, &b->next_capacity, v + 1, sizeof *b->next_holder, MAX_ROWS,
+                         "plan values"));
+    plan->values[v] = (plait_plan_value){.storage = storage,
+                                         .device = device,
+                                         .slot = PLAIT_SLOT_ARENA,
+                                         .offset = PLAIT_NO_OFFSET,
+                                         .first = -1,
+                                         .last = -1,
+                                         .alias = (uint32_t)v};
+    if (!plait_align_u64(storage_of(b, storage)->size_bytes, plan->context->devices[device].info.alignment,
+                         &plan->values[v].size_bytes))
+        return plait_error(PLAIT_OUT_OF_RANGE, "value \"%s\": %llu bytes", storage_of(b, storage)->name,
+                           (unsigned long long)storage_of(b, storage)->size_bytes);
+    b->holdings[v] = (holding){.complete = false};
+    b->next_holder[v] = b->last_holder[storage];
+    b->last_holder[storage] = (uint32_t)v + 1;
     plan->n_values++;
-    plan->value_of[(size_t)device * plan->graph->n_storages + storage] = (uint32_t)plan->n_values;
-    *out = value;
+    plan->value_of[(size_t)device * plan->graph->n_storages + storage] = (uint32_t)v + 1;
+    *out = (uint32_t)v;
+    return PLAIT_OK;
+}
+
+/* The value's index; it is added if it is not there. */
+static plait_status ensure_value(builder *b, uint32_t storage, int device, uint32_t *out) {
+    uint32_t v = find_value(b, storage, device);
+    if (!v) return add_value(b, storage, device, out);
+    *out = v - 1;
     return PLAIT_OK;
 }
 
 /* A weight or state where the residence has it. */
-static plait_status add_resident(plait_plan *plan, uint32_t storage, int device, plait_plan_value **out) {
-    const plait_graph_storage *row = &plan->graph->storages[storage];
+static plait_status add_resident(builder *b, uint32_t storage, int device, uint32_t *out) {
+    plait_plan *plan = b->plan;
+    const plait_graph_storage *row = storage_of(b, storage);
+    const plait_operand *shape = &plan->graph->tensors[row->root].shape;
     const plait_resident *entry = plait_residence_find(plan->residence, row->name, device);
     if (!entry)
         return plait_error(PLAIT_INTERNAL, "\"%s\" is not on %s", row->name,
                            plan->context->devices[device].device->name);
-    if (memcmp(entry->shape.dims, plan->graph->tensors[row->root].shape.dims, sizeof entry->shape.dims) !=
-            0 ||
-        entry->shape.dtype != plan->graph->tensors[row->root].shape.dtype)
+    if (memcmp(entry->shape.dims, shape->dims, sizeof shape->dims) != 0 || entry->shape.dtype != shape->dtype)
         return plait_error(PLAIT_INVALID_ARGUMENT, "\"%s\" has another type or shape in the residence",
                            row->name);
-    PLAIT_TRY(add_value(plan, storage, device, out));
-    (*out)->slot = entry->slot;
-    (*out)->offset = entry->offset;
-    (*out)->size_bytes = entry->size_bytes;
-    (*out)->encoding = entry->encoding;
+    PLAIT_TRY(add_value(b, storage, device, out));
+    plait_plan_value *value = &plan->values[*out];
+    value->slot = entry->slot;
+    value->offset = entry->offset;
+    value->size_bytes = entry->size_bytes;
+    value->encoding = entry->encoding;
+    b->holdings[*out].complete = true;
     return PLAIT_OK;
 }
 
-static plait_status add_input(plait_plan *plan, uint32_t storage, int device, plait_plan_value **out) {
-    plait_plan_input *input = &plan->inputs[plan->n_inputs];
+static plait_status add_input(builder *b, uint32_t storage, int device) {
+    plait_plan *plan = b->plan;
     plait_plan_device *row = &plan->devices[device];
-    PLAIT_TRY(add_value(plan, storage, device, out));
-    (*out)->slot = PLAIT_SLOT_INPUTS;
-    (*out)->offset = row->input_bytes;
-    if (!plait_add_u64(row->input_bytes, (*out)->size_bytes, &row->input_bytes))
+    uint32_t v = 0;
+    PLAIT_TRY(plait_grow(&plan->inputs, &plan->input_capacity, plan->n_inputs + 1, sizeof *plan->inputs,
+                         MAX_ROWS, "plan inputs"));
+    PLAIT_TRY(add_value(b, storage, device, &v));
+    plan->values[v].slot = PLAIT_SLOT_INPUTS;
+    plan->values[v].offset = row->input_bytes;
+    if (!plait_add_u64(row->input_bytes, plan->values[v].size_bytes, &row->input_bytes))
         return plait_error(PLAIT_OUT_OF_RANGE, "inputs: sizes overflow");
-    *input = (plait_plan_input){.storage = storage, .device = device, .value = value_index(plan, *out)};
-    add_step(plan, PLAIT_STEP_WRITE_INPUT, device, plan->n_inputs++);
+    b->holdings[v].complete = true;
+    plan->inputs[plan->n_inputs++] =
+        (plait_plan_input){.storage = storage, .device = device, .value = v, .home = PLAIT_NO_SLOT};
     return PLAIT_OK;
 }
 
-/* The instance that holds all writes so far; where several do, one that did not come by a transfer. */
-static plait_plan_value *newest(const plait_plan *plan, uint32_t storage) {
-    plait_plan_value *found = NULL;
-    for (int d = 0; d < plan->context->n_devices; d++) {
-        plait_plan_value *value = plait_plan_value_on(plan, storage, d);
-        if (value && value->version == plan->versions[storage] && (!found || found->arrives)) found = value;
+/* The instance with all bytes of the newest version, + 1; where several have them, one that did not come by a
+ * transfer, of the first device. 0: there is none. */
+static uint32_t newest(const builder *b, uint32_t storage) {
+    uint32_t found = 0;
+    for (uint32_t v = b->last_holder[storage]; v; v = b->next_holder[v - 1]) {
+        const holding *h = &b->holdings[v - 1];
+        const plait_plan_value *value = &b->plan->values[v - 1],
+                               *best = found ? &b->plan->values[found - 1] : NULL;
+        if (!h->complete || h->version != b->versions[storage]) continue;
+        if (!best || best->arrives > value->arrives ||
+            (best->arrives == value->arrives && value->device < best->device))
+            found = v;
     }
     return found;
 }
 
-/* Brings a temporary, or a state, from a device that has its newest bytes; `value` is NULL when it was never here. */
-static plait_status add_transfer(plait_plan *plan, uint32_t storage, int device, plait_plan_value *value) {
-    plait_plan_value *source = newest(plan, storage);
+/* ---- what is read, before anything is built ---- */
+
+static plait_status add_reading(builder *b, uint32_t tensor_id, int device, bool written) {
+    const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
+    const plait_graph_storage *storage = storage_of(b, tensor->storage);
+    if (storage->kind != PLAIT_STORAGE_TEMPORARY && storage->kind != PLAIT_STORAGE_STATE) return PLAIT_OK;
+    uint32_t *last = &b->last_read[(size_t)device * b->plan->graph->n_storages + tensor->storage];
+    uint32_t version = b->versions[tensor->storage];
+    uint64_t begin = tensor->offset, end = begin + (uint64_t)plait_operand_span_bytes(&tensor->shape);
+    reading *r = *last ? &b->readings[*last - 1] : NULL;
+    if (!r || r->version != version) {
+        PLAIT_TRY(plait_grow(&b->readings, &b->reading_capacity, b->n_readings + 1, sizeof *b->readings,
+                             MAX_ROWS, "plan"));
+        uint32_t at = (uint32_t)b->n_readings++;
+        uint32_t first = *last ? b->readings[*last - 1].next : at;
+        b->readings[at] = (reading){version, tensor_id, begin, end, written, first};
+        if (*last) b->readings[*last - 1].next = at;
+        *last = at + 1;
+        return PLAIT_OK;
+    }
+    if (r->tensor != tensor_id) r->tensor = 0;
+    if (begin < r->begin) r->begin = begin;
+    if (end > r->end) r->end = end;
+    r->whole |= written;
+    return PLAIT_OK;
+}
+
+static plait_status collect_readings(builder *b) {
+    const plait_graph *graph = b->plan->graph;
+    if (b->plan->context->n_devices == 1) return PLAIT_OK; /* nothing will ever move */
+    for (size_t n = 0; n < graph->n_nodes; n++) {
+        const plait_graph_node *node = &graph->nodes[n];
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i])
+                PLAIT_TRY(add_reading(b, node->inputs[i], b->plan->placements[n].device,
+                                      i == node->op->writes_input));
+        for (int o = 0; o < node->n_outputs; o++) b->versions[graph->tensors[node->outputs[o]].storage]++;
+    }
+    memset(b->versions, 0, graph->n_storages * sizeof *b->versions);
+    return PLAIT_OK;
+}
+
+/* What the device reads of the newest version; NULL: nothing. Older versions are dropped from the ring. */
+static const reading *reading_of(builder *b, uint32_t storage, int device) {
+    uint32_t *last = &b->last_read[(size_t)device * b->plan->graph->n_storages + storage];
+    while (*last) {
+        reading *tail = &b->readings[*last - 1], *head = &b->readings[tail->next];
+        if (head->version == b->versions[storage]) return head;
+        if (head->version > b->versions[storage]) return NULL;
+        if (head == tail)
+            *last = 0;
+        else
+            tail->next = head->next;
+    }
+    return NULL;
+}
+
+/* ---- transfers ---- */
+
+static plait_plan_part whole_part(const builder *b, uint32_t storage) {
+    return plait_part_range(0, storage_of(b, storage)->size_bytes);
+}
+
+/* The bytes that were written since the version that the device has. */
+static plait_plan_part written_since(const builder *b, uint32_t storage, uint32_t version) {
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (uint32_t w = b->last_write[storage]; w && b->writes[w - 1].version > version;
+         w = b->writes[w - 1].next) {
+        if (b->writes[w - 1].begin < begin) begin = b->writes[w - 1].begin;
+        if (b->writes[w - 1].end > end) end = b->writes[w - 1].end;
+    }
+    return begin < end ? plait_part_range(begin, end) : plait_part_range(0, 0);
+}
+
+/* What has to go to a value, and whether it then has all bytes. */
+static plait_plan_part choose_part(builder *b, uint32_t storage, const plait_plan_value *source,
+                                   uint32_t target, bool *out_complete) {
+    const plait_plan_value *value = &b->plan->values[target];
+    const reading *r = reading_of(b, storage, value->device);
+    const plait_graph *graph = b->plan->graph;
+    const plait_context_entry *devices = b->plan->context->devices;
+    uint64_t size_bytes = storage_of(b, storage)->size_bytes;
+    *out_complete = true;
+    if (b->holdings[target].complete) return written_since(b, storage, b->holdings[target].version);
+    if (!r || r->whole || (r->begin == 0 && r->end >= size_bytes && !r->tensor))
+        return whole_part(b, storage);
+    bool boxes =
+        (devices[source->device].info.caps & devices[value->device].info.caps & PLAIT_CAP_BOXES) != 0;
+    plait_plan_part part = r->tensor ? plait_part_of_tensor(&graph->tensors[r->tensor], boxes)
+                                     : plait_part_range(r->begin, r->end);
+    *out_complete = part.n_levels == 0 && part.begin == 0 && part.end >= size_bytes;
+    return part;
+}
+
+/* Commands stand behind what makes their bytes, at the even places between launches. */
+static int64_t place_behind(int64_t place) {
+    return (place + 1) & ~(int64_t)1;
+}
+
+/* A temporary does not arrive earlier than one launch ahead. */
+static int64_t earliest_arrival(const builder *b, const plait_plan_value *target) {
+    if (target->slot != PLAIT_SLOT_ARENA) return 0;
+    return place_behind(plait_max_i64(b->launches[target->device][1], 0));
+}
+
+static plait_status add_transfer_steps(builder *b, const plait_plan_transfer *transfer, uint32_t queue) {
+    size_t t = b->plan->n_transfers;
+    holding *from = &b->holdings[transfer->source], *to = &b->holdings[transfer->target];
+    const plait_plan_value *target = &b->plan->values[transfer->target];
+    int64_t leave = place_behind(from->made);
+    int64_t arrive =
+        plait_max_i64(plait_max_i64(leave, place_behind(to->touched)), earliest_arrival(b, target));
+    bool staged = transfer->route == PLAIT_ROUTE_STAGED;
+    if (staged) PLAIT_TRY(add_draft(b, PLAIT_STEP_SEND, queue, t, leave));
+    PLAIT_TRY(add_draft(b, staged ? PLAIT_STEP_RECEIVE : PLAIT_STEP_MOVE,
+                        staged ? copy_queue(b, target->device, true) : queue, t, arrive));
+    from->touched = plait_max_i64(from->touched, staged ? leave : arrive);
+    to->made = to->touched = arrive;
+    return PLAIT_OK;
+}
+
+/* Brings a temporary, or a state, from a device that has its newest bytes to the value, which is on another device. */
+static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) {
+    plait_plan *plan = b->plan;
+    uint32_t source = newest(b, storage), queue;
     if (!source)
-        return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made",
-                           plan->graph->storages[storage].name);
-    if (!value) PLAIT_TRY(add_value(plan, storage, device, &value));
-    value->arrives = true;
-    value->version = source->version;
-    plan->transfers[plan->n_transfers] =
-        (plait_plan_transfer){.source = value_index(plan, source),
-                              .target = value_index(plan, value),
-                              .size_bytes = plan->graph->storages[storage].size_bytes};
-    add_step(plan, PLAIT_STEP_SEND, source->device, plan->n_transfers);
-    plait_plan_step *receive = add_step(plan, PLAIT_STEP_RECEIVE, device, plan->n_transfers);
-    receive->waits_for = (int32_t)(plan->n_steps - 2);
+        return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made", storage_of(b, storage)->name);
+    PLAIT_TRY(plait_grow(&plan->transfers, &plan->transfer_capacity, plan->n_transfers + 1,
+                         sizeof *plan->transfers, MAX_ROWS, "plan transfers"));
+    plait_plan_transfer *transfer = &plan->transfers[plan->n_transfers];
+    const plait_plan_value *from = &plan->values[--source];
+    bool complete;
+    *transfer = (plait_plan_transfer){.source = source, .target = target};
+    transfer->part = choose_part(b, storage, from, target, &complete);
+    transfer->size_bytes = plait_part_bytes(&transfer->part);
+    transfer->route = plait_transfer_route(plan->context, from->device, plan->values[target].device, &queue);
+    PLAIT_TRY(add_transfer_steps(b, transfer, queue));
+    plan->values[target].arrives = true;
+    b->holdings[target].version = b->versions[storage];
+    b->holdings[target].complete = complete;
     plan->n_transfers++;
     return PLAIT_OK;
 }
 
 /* A state at home is where the residence has it; elsewhere it is a copy. */
-static plait_status need_state(plait_plan *plan, uint32_t storage, int device, plait_plan_value *value) {
-    const plait_resident *entry =
-        plait_residence_find(plan->residence, plan->graph->storages[storage].name, -1);
-    plait_plan_value *home = entry ? plait_plan_value_on(plan, storage, entry->device) : NULL;
-    if (!home) PLAIT_TRY(add_resident(plan, storage, entry ? entry->device : device, &home));
-    if (home->device == device) value = home;
-    if (value && value->version == plan->versions[storage]) return PLAIT_OK;
-    return add_transfer(plan, storage, device, value);
+static plait_status need_state(builder *b, uint32_t storage, int device) {
+    const plait_resident *entry = plait_residence_find(b->plan->residence, storage_of(b, storage)->name, -1);
+    int home = entry ? entry->device : device;
+    uint32_t v = 0;
+    if (!find_value(b, storage, home)) PLAIT_TRY(add_resident(b, storage, home, &v));
+    PLAIT_TRY(ensure_value(b, storage, device, &v));
+    bool current = device == home && b->holdings[v].version == b->versions[storage];
+    return current ? PLAIT_OK : add_transfer(b, storage, v);
 }
 
 /* Makes sure that the newest bytes of a storage are there when the device reads it. */
-static plait_status need(plait_plan *plan, uint32_t storage, int device) {
-    plait_plan_value *value = plait_plan_value_on(plan, storage, device);
-    switch (plan->graph->storages[storage].kind) {
-    case PLAIT_STORAGE_INPUT: return value ? PLAIT_OK : add_input(plan, storage, device, &value);
-    case PLAIT_STORAGE_WEIGHT: return value ? PLAIT_OK : add_resident(plan, storage, device, &value);
-    case PLAIT_STORAGE_STATE: return need_state(plan, storage, device, value);
-    case PLAIT_STORAGE_TEMPORARY: break;
-    }
-    if (value && value->version == plan->versions[storage]) return PLAIT_OK;
-    return add_transfer(plan, storage, device, value);
+static plait_status need(builder *b, uint32_t storage, int device) {
+    uint32_t v = find_value(b, storage, device);
+    plait_storage_kind kind = storage_of(b, storage)->kind;
+    if (kind == PLAIT_STORAGE_INPUT) return v ? PLAIT_OK : add_input(b, storage, device);
+    if (kind == PLAIT_STORAGE_WEIGHT) return v ? PLAIT_OK : add_resident(b, storage, device, &v);
+    if (v && b->holdings[v - 1].version == b->versions[storage]) return PLAIT_OK;
+    if (kind == PLAIT_STORAGE_STATE) return need_state(b, storage, device);
+    PLAIT_TRY(ensure_value(b, storage, device, &v));
+    return add_transfer(b, storage, v);
 }
 
 /* What was written elsewhere goes home before the step ends. */
-static plait_status send_home(plait_plan *plan) {
-    for (uint32_t s = 0; s < plan->graph->n_storages; s++) {
-        if (plan->graph->storages[s].kind != PLAIT_STORAGE_STATE || plan->versions[s] == 0) continue;
-        const plait_resident *entry =
-            plait_residence_find(plan->residence, plan->graph->storages[s].name, -1);
-        if (entry) PLAIT_TRY(need(plan, s, entry->device));
+static plait_status send_home(builder *b) {
+    for (uint32_t s = 0; s < b->plan->graph->n_storages; s++) {
+        if (storage_of(b, s)->kind != PLAIT_STORAGE_STATE || b->versions[s] == 0) continue;
+        const plait_resident *entry = plait_residence_find(b->plan->residence, storage_of(b, s)->name, -1);
+        if (entry) PLAIT_TRY(need(b, s, entry->device));
     }
     return PLAIT_OK;
 }
 
 /* ---- building segments ---- */
 
-static plait_segment_operand operand_of(const plait_plan *plan, uint32_t tensor_id, int device) {
-    const plait_graph_tensor *tensor = &plan->graph->tensors[tensor_id];
-    const plait_plan_value *value = plait_plan_value_on(plan, tensor->storage, device);
-    plait_storage_kind kind = plan->graph->storages[tensor->storage].kind;
+static plait_segment_operand operand_of(const builder *b, uint32_t tensor_id, uint32_t value) {
+    const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
+    plait_storage_kind kind = storage_of(b, tensor->storage)->kind;
     return (plait_segment_operand){.shape = tensor->shape,
                                    .outer = tensor->outer,
-                                   .value = value_index(plan, value),
+                                   .value = value,
                                    .storage = tensor->storage,
                                    .slot = PLAIT_NO_SLOT,
                                    .view_offset = tensor->offset,
-                                   .encoding = value->encoding,
+                                   .encoding = b->plan->values[value].encoding,
                                    .is_weight = kind == PLAIT_STORAGE_WEIGHT,
                                    .needed_after = kind == PLAIT_STORAGE_STATE};
 }
 
-static plait_status fill_node(plait_plan *plan, plait_plan_segment *segment, uint32_t n) {
-    const plait_graph_node *node = &plan->graph->nodes[n];
-    plait_segment_node *out = &segment->nodes[segment->n_nodes++];
-    *out = (plait_segment_node){.op = node->op,
-                                .name = node->name,
-                                .node = n,
-                                .n_inputs = node->n_inputs,
-                                .n_outputs = node->n_outputs,
-                                .present = node->present,
-                                .inputs = segment->operands + segment->n_operands};
-    out->outputs = out->inputs + node->n_inputs;
-    segment->n_operands += (size_t)node->n_inputs + (size_t)node->n_outputs;
-    memcpy(out->attrs, node->attrs, sizeof node->attrs);
-    for (int i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i]) out->inputs[i] = operand_of(plan, node->inputs[i], segment->device);
-    for (int o = 0; o < node->n_outputs; o++) {
-        uint32_t storage = plan->graph->tensors[node->outputs[o]].storage;
-        plait_plan_value *value = plait_plan_value_on(plan, storage, segment->device);
-        if (!value) PLAIT_TRY(add_value(plan, storage, segment->device, &value));
-        value->version = ++plan->versions[storage];
-        out->outputs[o] = operand_of(plan, node->outputs[o], segment->device);
-    }
+static plait_status note_write(builder *b, const plait_graph_tensor *tensor) {
+    if (b->plan->context->n_devices == 1) return PLAIT_OK;
+    PLAIT_TRY(
+        plait_grow(&b->writes, &b->write_capacity, b->n_writes + 1, sizeof *b->writes, MAX_ROWS, "plan"));
+    b->writes[b->n_writes++] =
+        (write){b->versions[tensor->storage], b->last_write[tensor->storage], tensor->offset,
+                tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
+    b->last_write[tensor->storage] = (uint32_t)b->n_writes;
     return PLAIT_OK;
 }
 
-/* The nodes [first, end) on one device: what they read from outside comes first, then the launch. */
-static plait_status build_segment(plait_plan *plan, uint32_t first, uint32_t end) {
-    const plait_graph *graph = plan->graph;
+static plait_status fill_output(builder *b, uint32_t tensor_id, int device, int64_t place,
+                                plait_segment_operand *out) {
+    const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
+    uint32_t v = 0;
+    PLAIT_TRY(ensure_value(b, tensor->storage, device, &v));
+    b->holdings[v] = (holding){++b->versions[tensor->storage], true, place, place};
+    *out = operand_of(b, tensor_id, v);
+    return note_write(b, tensor);
+}
+
+static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t n, int64_t place) {
+    const plait_graph *graph = b->plan->graph;
+    const plait_graph_node *node = &graph->nodes[n];
+    plait_segment_node *out = &segment->nodes[segment->n_nodes++];
+    out->op = node->op;
+    out->name = node->name;
+    out->node = n;
+    out->n_inputs = node->n_inputs;
+    out->n_outputs = node->n_outputs;
+    out->present = node->present;
+    out->inputs = segment->operands + segment->n_operands;
+    out->outputs = out->inputs + node->n_inputs;
+    segment->n_operands += (size_t)node->n_inputs + (size_t)node->n_outputs;
+    memcpy(out->attrs, node->attrs, sizeof node->attrs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!node->inputs[i]) continue;
+        uint32_t v = find_value(b, graph->tensors[node->inputs[i]].storage, segment->device) - 1;
+        b->holdings[v].touched = place;
+        out->inputs[i] = operand_of(b, node->inputs[i], v);
+    }
+    for (int o = 0; o < node->n_outputs; o++)
+        PLAIT_TRY(fill_output(b, node->outputs[o], segment->device, place, &out->outputs[o]));
+    return PLAIT_OK;
+}
+
+/* What the nodes [first, end) read from outside. */
+static plait_status need_inputs(builder *b, uint32_t first, uint32_t end, int device) {
+    const plait_graph *graph = b->plan->graph;
+    for (uint32_t n = first; n < end; n++)
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
+            const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[n].inputs[i]];
+            bool inside = tensor->node != PLAIT_NO_NODE && tensor->node >= first &&
+                          graph->storages[tensor->storage].kind == PLAIT_STORAGE_TEMPORARY;
+            if (graph->nodes[n].inputs[i] && !inside) PLAIT_TRY(need(b, tensor->storage, device));
+        }
+    return PLAIT_OK;
+}
+
+/* The nodes [first, end) on one device. */
+static plait_status build_segment(builder *b, uint32_t first, uint32_t end) {
+    plait_plan *plan = b->plan;
     int device = plan->placements[first].device;
+    int64_t place = 2 * (int64_t)plan->n_segments + 1;
+    PLAIT_TRY(need_inputs(b, first, end, device));
+    PLAIT_TRY(plait_grow(&plan->segments, &plan->segment_capacity, plan->n_segments + 1,
+                         sizeof *plan->segments, MAX_ROWS, "plan segments"));
     plait_plan_segment *segment = &plan->segments[plan->n_segments];
     *segment = (plait_plan_segment){.device = device, .first_node = first};
     segment->nodes = plait_arena_alloc(&plan->arena, end - first, sizeof *segment->nodes);
     size_t n_operands = 0;
     for (uint32_t n = first; n < end; n++)
-        n_operands += (size_t)graph->nodes[n].n_inputs + (size_t)graph->nodes[n].n_outputs;
+        n_operands += (size_t)plan->graph->nodes[n].n_inputs + (size_t)plan->graph->nodes[n].n_outputs;
     segment->operands = plait_arena_alloc(&plan->arena, n_operands, sizeof *segment->operands);
     if (!segment->nodes || !segment->operands)
         return plait_error_memory("plan segments", n_operands * sizeof *segment->operands);
-    for (uint32_t n = first; n < end; n++)
-        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
-            const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[n].inputs[i]];
-            plait_storage_kind kind = graph->storages[tensor->storage].kind;
-            bool inside =
-                tensor->node != PLAIT_NO_NODE && tensor->node >= first && kind == PLAIT_STORAGE_TEMPORARY;
-            if (graph->nodes[n].inputs[i] && !inside) PLAIT_TRY(need(plan, tensor->storage, device));
-        }
-    for (uint32_t n = first; n < end; n++) PLAIT_TRY(fill_node(plan, segment, n));
+    for (uint32_t n = first; n < end; n++) PLAIT_TRY(fill_node(b, segment, n, place));
     segment->segment = (plait_segment){.struct_bytes = sizeof segment->segment,
                                        .n_nodes = (int)segment->n_nodes,
                                        .nodes = segment->nodes,
-                                       .n_dims = (int)graph->n_dims,
+                                       .n_dims = (int)plan->graph->n_dims,
                                        .bounds = plan->bounds};
-    add_step(plan, PLAIT_STEP_LAUNCH, device, plan->n_segments);
-    plan->n_segments++;
+    b->launches[device][1] = b->launches[device][0];
+    b->launches[device][0] = place;
+    return add_draft(b, PLAIT_STEP_LAUNCH, launch_queue(device), plan->n_segments++, place);
+}
+
+/* ---- outputs and inputs ---- */
+
+/* A value that shows the tensor: the newest, or for what no node touches, one on the first device that can have it. */
+static plait_status output_value(builder *b, uint32_t storage, uint32_t *out) {
+    const plait_plan *plan = b->plan;
+    *out = newest(b, storage);
+    for (int d = 0; d < plan->context->n_devices && !*out; d++) {
+        bool here = storage_of(b, storage)->kind == PLAIT_STORAGE_INPUT ||
+                    plait_residence_find(plan->residence, storage_of(b, storage)->name, d);
+        if (here) PLAIT_TRY(need(b, storage, d));
+        *out = find_value(b, storage, d);
+    }
     return PLAIT_OK;
 }
 
-/* A temporary that an output shows, or the device where a given storage is to be read by the host. */
-static plait_status build_outputs(plait_plan *plan) {
+static plait_status build_outputs(builder *b) {
+    plait_plan *plan = b->plan;
     const plait_graph *graph = plan->graph;
     for (size_t o = 0; o < graph->n_outputs; o++) {
         const plait_graph_tensor *tensor = &graph->tensors[graph->outputs[o].tensor];
-        plait_plan_value *value = newest(plan, tensor->storage);
-        for (int d = 0; d < plan->context->n_devices && !value; d++) { /* no node touches it */
-            bool here = graph->storages[tensor->storage].kind == PLAIT_STORAGE_INPUT ||
-                        plait_residence_find(plan->residence, graph->storages[tensor->storage].name, d);
-            if (here) PLAIT_TRY(need(plan, tensor->storage, d));
-            value = plait_plan_value_on(plan, tensor->storage, d);
-        }
-        if (!value) return plait_error(PLAIT_INTERNAL, "output \"%s\" has no value", graph->outputs[o].name);
+        uint32_t v = 0;
+        PLAIT_TRY(output_value(b, tensor->storage, &v));
+        if (!v) return plait_error(PLAIT_INTERNAL, "output \"%s\" has no value", graph->outputs[o].name);
+        plait_plan_value *value = &plan->values[--v];
         if (value->encoding != PLAIT_ENCODING_FILE)
             return plait_error(PLAIT_INTERNAL, "output \"%s\" is a packed weight", graph->outputs[o].name);
         value->is_output = true;
         plan->outputs[o] =
             (plait_plan_output){.output = (uint32_t)o,
-                                .value = value_index(plan, value),
+                                .value = v,
                                 .source_offset = tensor->offset,
                                 .size_bytes = (uint64_t)plait_operand_span_bytes(&tensor->shape)};
-        add_step(plan, PLAIT_STEP_READ_OUTPUT, value->device, o);
+        PLAIT_TRY(add_draft(b, PLAIT_STEP_READ_OUTPUT, copy_queue(b, value->device, false), o,
+                            place_behind(b->holdings[v].made)));
     }
     plan->n_outputs = graph->n_outputs;
     return PLAIT_OK;
-}
-
-/* Inputs that nothing reads: the host may write them all the same, into staging that goes nowhere. */
-static void add_unread_inputs(plait_plan *plan) {
-    for (uint32_t s = 0; s < plan->graph->n_storages; s++) {
-        bool read = plan->graph->storages[s].kind != PLAIT_STORAGE_INPUT;
-        for (int d = 0; d < plan->context->n_devices && !read; d++)
-            read = plait_plan_value_on(plan, s, d) != NULL;
-        if (!read)
-            plan->inputs[plan->n_inputs++] =
-                (plait_plan_input){.storage = s, .device = -1, .value = PLAIT_NO_SLOT};
-    }
 }
 
 /* Takes room in a staging area; offsets are multiples of 64. */
@@ -295,119 +552,133 @@ static plait_status take_staging(uint64_t size_bytes, uint64_t *at, uint64_t *ou
     return PLAIT_OK;
 }
 
-/* Offsets of inputs, outputs and transfers in the run's staging. An input has one place for all devices. */
-static plait_status stage(plait_plan *plan) {
+/* Where the host writes the input: in a mapped device's memory if one reads it, else in staging. `entries`: [storage]
+ * the entry that settles it, + 1. */
+static plait_status place_inputs(builder *b, uint32_t *entries) {
+    plait_plan *plan = b->plan;
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        const plait_context_entry *device = &plan->context->devices[plan->inputs[i].device];
+        if (!(device->info.caps & PLAIT_CAP_MAPPED) || entries[plan->inputs[i].storage]) continue;
+        entries[plan->inputs[i].storage] = (uint32_t)i + 1;
+        plan->inputs[i].home = (uint32_t)i;
+    }
     for (size_t i = 0; i < plan->n_inputs; i++) {
         plait_plan_input *input = &plan->inputs[i];
-        size_t same = 0;
-        while (plan->inputs[same].storage != input->storage) same++;
-        if (same < i)
-            input->host_offset = plan->inputs[same].host_offset;
-        else
-            PLAIT_TRY(take_staging(plan->graph->storages[input->storage].size_bytes,
-                                   &plan->input_staging_bytes, &input->host_offset));
+        uint32_t *entry = &entries[input->storage];
+        if (!*entry) { /* no reader is mapped */
+            *entry = (uint32_t)i + 1;
+            PLAIT_TRY(take_staging(storage_of(b, input->storage)->size_bytes, &plan->input_staging_bytes,
+                                   &input->host_offset));
+        }
+        input->home = plan->inputs[*entry - 1].home;
+        input->host_offset = plan->inputs[*entry - 1].host_offset;
+        if (input->home != i)
+            PLAIT_TRY(
+                add_draft(b, PLAIT_STEP_WRITE_INPUT, copy_queue(b, input->device, true), i, FIRST_PLACE));
     }
+    return PLAIT_OK;
+}
+
+/* Inputs that nothing reads have a place in staging all the same, from which they go nowhere. */
+static plait_status add_unread_input(builder *b, uint32_t storage) {
+    plait_plan *plan = b->plan;
+    PLAIT_TRY(plait_grow(&plan->inputs, &plan->input_capacity, plan->n_inputs + 1, sizeof *plan->inputs,
+                         MAX_ROWS, "plan inputs"));
+    plait_plan_input *input = &plan->inputs[plan->n_inputs++];
+    *input =
+        (plait_plan_input){.storage = storage, .device = -1, .value = PLAIT_NO_SLOT, .home = PLAIT_NO_SLOT};
+    return take_staging(storage_of(b, storage)->size_bytes, &plan->input_staging_bytes, &input->host_offset);
+}
+
+/* Places of inputs, outputs and transfers in the run's staging. */
+static plait_status stage(builder *b) {
+    plait_plan *plan = b->plan;
+    uint32_t *homes = plait_alloc_array(plan->graph->n_storages, sizeof *homes);
+    plait_status status = homes ? place_inputs(b, homes) : plait_error_memory("plan inputs", 0);
+    free(homes);
+    PLAIT_TRY(status);
+    for (uint32_t s = 0; s < plan->graph->n_storages; s++)
+        if (storage_of(b, s)->kind == PLAIT_STORAGE_INPUT && !b->last_holder[s])
+            PLAIT_TRY(add_unread_input(b, s));
     for (size_t o = 0; o < plan->n_outputs; o++)
         PLAIT_TRY(take_staging(plan->outputs[o].size_bytes, &plan->output_staging_bytes,
                                &plan->outputs[o].host_offset));
-    for (size_t t = 0; t < plan->n_transfers; t++)
-        PLAIT_TRY(take_staging(plan->transfers[t].size_bytes, &plan->transfer_staging_bytes,
-                               &plan->transfers[t].staging_offset));
-    return PLAIT_OK;
-}
-
-/* ---- prepare ---- */
-
-/* Values that somebody outside the segment needs: read or written by another segment, sent, or an output. */
-static plait_status mark_needed(plait_plan *plan) {
-    enum { NOBODY = 0, SEVERAL = -1 }; /* otherwise the segment that touches it, from 1 */
-    int32_t *touched = plait_alloc_array(plan->n_values, sizeof *touched);
-    if (!touched) return plait_error_memory("plan", plan->n_values * sizeof *touched);
-    for (size_t s = 0; s < plan->n_segments; s++)
-        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++) {
-            const plait_segment_node *node = &plan->segments[s].nodes[n];
-            for (int k = 0; k < node->n_inputs + node->n_outputs; k++) {
-                bool input = k < node->n_inputs;
-                if (input && !(node->present >> k & 1u)) continue;
-                uint32_t v = input ? node->inputs[k].value : node->outputs[k - node->n_inputs].value;
-                bool other = touched[v] != NOBODY && touched[v] != (int32_t)s + 1;
-                touched[v] = other ? SEVERAL : (int32_t)s + 1;
-            }
-        }
-    for (size_t t = 0; t < plan->n_transfers; t++)
-        touched[plan->transfers[t].source] = touched[plan->transfers[t].target] = SEVERAL;
-    for (size_t s = 0; s < plan->n_segments; s++)
-        for (uint32_t n = 0; n < plan->segments[s].n_nodes; n++)
-            for (int o = 0; o < plan->segments[s].nodes[n].n_outputs; o++) {
-                plait_segment_operand *output = &plan->segments[s].nodes[n].outputs[o];
-                output->needed_after |=
-                    touched[output->value] == SEVERAL || plan->values[output->value].is_output;
-            }
-    free(touched);
-    return PLAIT_OK;
-}
-
-/* The device's answer must name every node once and keep every dependency of the segment. */
-static plait_status check_prepared(const plait_plan *plan, const plait_plan_segment *segment) {
-    const plait_prepared *p = &segment->prepared;
-    const char *device = plan->context->devices[segment->device].device->name;
-    int covered = 0;
-    bool *seen = plait_alloc_array(segment->n_nodes, sizeof *seen);
-    if (!seen) return plait_error_memory("plan", segment->n_nodes);
-    plait_status status = PLAIT_OK;
-    for (int g = 0; g < p->n_groups; g++) {
-        if (p->groups[g].first != covered || p->groups[g].n < 1 ||
-            !plait_is_power_of_two(p->groups[g].scratch_alignment))
-            status = plait_error(PLAIT_INTERNAL, "device %s: group %d starts at %d, expected %d", device, g,
-                                 p->groups[g].first, covered);
-        covered += p->groups[g].n;
-    }
-    if (status == PLAIT_OK && covered != (int)segment->n_nodes)
-        status = plait_error(PLAIT_INTERNAL, "device %s: its groups hold %d of %u nodes", device, covered,
-                             segment->n_nodes);
-    for (int k = 0; status == PLAIT_OK && k < covered; k++) {
-        int n = p->order[k];
-        if (n < 0 || n >= (int)segment->n_nodes || seen[n])
-            status = plait_error(PLAIT_INTERNAL, "device %s: node %d is missing or named twice", device, n);
-        else
-            seen[n] = true;
-    }
-    free(seen);
-    return status;
-}
-
-plait_status plait_plan_prepare(plait_plan *plan) {
-    PLAIT_TRY(mark_needed(plan));
-    for (size_t s = 0; s < plan->n_segments; s++) {
-        plait_plan_segment *segment = &plan->segments[s];
-        plait_device *device = plan->context->devices[segment->device].device;
-        PLAIT_TRY(device->vtable->prepare(device, &segment->segment, &segment->prepared));
-        segment->is_prepared = true;
-        PLAIT_TRY(check_prepared(plan, segment));
-        for (int e = 0; e < segment->prepared.n_elided; e++) {
-            uint32_t value = segment->prepared.elided[e];
-            if (value >= plan->n_values || plan->values[value].slot != PLAIT_SLOT_ARENA ||
-                plan->values[value].is_output)
-                return plait_error(PLAIT_INTERNAL, "device %s: value %u cannot be left out", device->name,
-                                   value);
-            plan->values[value].elided = true;
-        }
-        plan->facts.n_groups += segment->prepared.n_groups;
+    for (size_t t = 0; t < plan->n_transfers; t++) {
+        plait_plan_transfer *transfer = &plan->transfers[t];
+        if (transfer->route != PLAIT_ROUTE_STAGED) continue;
+        transfer->staging_bytes = transfer->size_bytes;
+        PLAIT_TRY(
+            take_staging(transfer->staging_bytes, &plan->transfer_staging_bytes, &transfer->staging_offset));
     }
     return PLAIT_OK;
 }
 
-plait_status plait_plan_segment_nodes(plait_plan *plan) {
+/* ---- the list ---- */
+
+/* Sorts the steps by place; those of one place stay in the order in which they were made, which respects what they need
+ * of each other. */
+static plait_status list_steps(builder *b) {
+    plait_plan *plan = b->plan;
+    size_t n_places = 2 * plan->n_segments + 3;
+    size_t *starts = plait_alloc_array(n_places + 1, sizeof *starts);
+    plan->steps = plait_arena_alloc(&plan->arena, b->n_drafts, sizeof *plan->steps);
+    if (!starts || !plan->steps) {
+        free(starts);
+        return plait_error_memory("plan steps", b->n_drafts * sizeof *plan->steps);
+    }
+    for (size_t i = 0; i < b->n_drafts; i++) starts[b->drafts[i].place - FIRST_PLACE + 1]++;
+    for (size_t p = 0; p < n_places; p++) starts[p + 1] += starts[p];
+    for (size_t i = 0; i < b->n_drafts; i++)
+        plan->steps[starts[b->drafts[i].place - FIRST_PLACE]++] = b->drafts[i].step;
+    plan->n_steps = b->n_drafts;
+    free(starts);
+    return PLAIT_OK;
+}
+
+/* The growing tables become tables of the plan's arena; those that stay empty are none. */
+static plait_status keep(plait_plan *plan, void *table_pointer, size_t n, size_t size_bytes) {
+    void *table, *kept = plait_arena_alloc(&plan->arena, n, size_bytes);
+    memcpy(&table, table_pointer, sizeof table);
+    if (kept && n) memcpy(kept, table, n * size_bytes);
+    free(table);
+    memcpy(table_pointer, &kept, sizeof kept);
+    return kept ? PLAIT_OK : plait_error_memory("plan tables", n * size_bytes);
+}
+
+static plait_status keep_tables(plait_plan *plan) {
+    plait_status values = keep(plan, &plan->values, plan->n_values, sizeof *plan->values);
+    plait_status segments = keep(plan, &plan->segments, plan->n_segments, sizeof *plan->segments);
+    plait_status transfers = keep(plan, &plan->transfers, plan->n_transfers, sizeof *plan->transfers);
+    plait_status inputs = keep(plan, &plan->inputs, plan->n_inputs, sizeof *plan->inputs);
+    if (segments != PLAIT_OK) plan->n_segments = 0;
+    return values != PLAIT_OK      ? values
+           : segments != PLAIT_OK  ? segments
+           : transfers != PLAIT_OK ? transfers
+                                   : inputs;
+}
+
+static plait_status build(builder *b) {
+    plait_plan *plan = b->plan;
     uint32_t n_nodes = (uint32_t)plan->graph->n_nodes;
-    PLAIT_TRY(reserve_tables(plan));
+    PLAIT_TRY(collect_readings(b));
     for (uint32_t first = 0, end; first < n_nodes; first = end) {
         for (end = first + 1;
              end < n_nodes && plan->placements[end].device == plan->placements[first].device;)
             end++;
-        PLAIT_TRY(build_segment(plan, first, end));
+        PLAIT_TRY(build_segment(b, first, end));
     }
-    PLAIT_TRY(send_home(plan));
-    PLAIT_TRY(build_outputs(plan));
-    add_unread_inputs(plan);
-    return stage(plan);
+    PLAIT_TRY(send_home(b));
+    PLAIT_TRY(build_outputs(b));
+    PLAIT_TRY(stage(b));
+    return list_steps(b);
+}
+
+plait_status plait_plan_segment_nodes(plait_plan *plan) {
+    builder b = {0};
+    plait_status status = init_builder(&b, plan);
+    if (status == PLAIT_OK) status = build(&b);
+    deinit_builder(&b);
+    plait_status kept =
+        keep_tables(plan); /* on failure too: the tables then belong to the plan, which is destroyed */
+    return status != PLAIT_OK ? status : kept;
 }

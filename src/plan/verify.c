@@ -21,6 +21,7 @@
 typedef struct track {
     int32_t last_write, last_any; /* the latest positions so far, -1: none */
     int32_t first, last;          /* all positions lie between these; first -1: none so far */
+    bool from_host;               /* an input that the host writes where the device has it */
 } track;
 
 typedef struct proof {
@@ -77,7 +78,7 @@ static plait_status check_order(const proof *p, uint32_t v, int32_t position, bo
     const plait_plan_value *value = &p->plan->values[v];
     const track *t = &p->tracks[v];
     int32_t before = write ? t->last_any : t->last_write;
-    bool made_here = value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS;
+    bool made_here = value->slot == PLAIT_SLOT_ARENA || (value->slot == PLAIT_SLOT_INPUTS && !t->from_host);
     if (value->elided && t->first >= 0 && position != t->first)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" never exists, but two groups use it",
                            value_name(p->plan, v));
@@ -134,9 +135,15 @@ static plait_status add_node(proof *p, const plait_segment_node *node, int devic
     return PLAIT_OK;
 }
 
-static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, bool write) {
+/* Bytes [begin, end) of the value, moved by a step that is no launch. */
+static plait_status add_part(proof *p, int device, uint32_t value, uint64_t begin, uint64_t end,
+                             int32_t position, bool write) {
     const plait_plan_value *row = &p->plan->values[value];
     uint64_t size = p->plan->graph->storages[row->storage].size_bytes;
+    if (begin > end || end > size)
+        return plait_error(PLAIT_INTERNAL, "proof: bytes [%llu, %llu) of \"%s\" are moved, which has %llu",
+                           (unsigned long long)begin, (unsigned long long)end, value_name(p->plan, value),
+                           (unsigned long long)size);
     if (row->device != device)
         return plait_error(PLAIT_INTERNAL, "proof: %s moves \"%s\", which is on another device",
                            p->plan->context->devices[device].device->name, value_name(p->plan, value));
@@ -144,7 +151,12 @@ static plait_status add_whole(proof *p, int device, uint32_t value, int32_t posi
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is moved but never exists",
                            value_name(p->plan, value));
     PLAIT_TRY(check_range(p->plan, device, value, row->slot, row->offset, size));
-    return add_access(p, value, position, write, row->offset, size);
+    return add_access(p, value, position, write, row->offset + begin, end - begin);
+}
+
+static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, bool write) {
+    uint64_t size = p->plan->graph->storages[p->plan->values[value].storage].size_bytes;
+    return add_part(p, device, value, 0, size, position, write);
 }
 
 /* The part of the value that the host reads. */
@@ -191,20 +203,37 @@ static int32_t positions_of(const plait_plan *plan, const plait_plan_step *step)
     return step->kind == PLAIT_STEP_LAUNCH ? plan->segments[step->item].prepared.n_groups : 1;
 }
 
+/* True for a step that touches the device's memory: of its own device, or for a move of either one. */
+static bool concerns(const plait_plan *plan, const plait_plan_step *step, int device) {
+    if (step->kind != PLAIT_STEP_MOVE) return step->device == device;
+    const plait_plan_transfer *transfer = &plan->transfers[step->item];
+    return plan->values[transfer->source].device == device || plan->values[transfer->target].device == device;
+}
+
+static plait_status add_transfer(proof *p, const plait_plan_step *step, int device, int32_t at) {
+    const plait_plan_transfer *transfer = &p->plan->transfers[step->item];
+    const plait_plan_part *part = &transfer->part;
+    bool move = step->kind == PLAIT_STEP_MOVE; /* each side counts on its own device */
+    bool from = move ? p->plan->values[transfer->source].device == device : step->kind == PLAIT_STEP_SEND;
+    bool to = move ? p->plan->values[transfer->target].device == device : step->kind == PLAIT_STEP_RECEIVE;
+    if (from) PLAIT_TRY(add_part(p, device, transfer->source, part->begin, part->end, at, false));
+    return to ? add_part(p, device, transfer->target, part->begin, part->end, at, true) : PLAIT_OK;
+}
+
 static plait_status collect(proof *p, int device) {
     int32_t at = 0;
     for (size_t s = 0; s < p->plan->n_steps; s++) {
         const plait_plan_step *step = &p->plan->steps[s];
-        if (step->device != device) continue;
-        const plait_plan_transfer *transfer = &p->plan->transfers[step->item];
+        if (!concerns(p->plan, step, device)) continue;
         const plait_plan_output *output = &p->plan->outputs[step->item];
         switch (step->kind) {
         case PLAIT_STEP_LAUNCH: PLAIT_TRY(add_launch(p, step, at)); break;
         case PLAIT_STEP_WRITE_INPUT:
             PLAIT_TRY(add_whole(p, device, p->plan->inputs[step->item].value, at, true));
             break;
-        case PLAIT_STEP_SEND: PLAIT_TRY(add_whole(p, device, transfer->source, at, false)); break;
-        case PLAIT_STEP_RECEIVE: PLAIT_TRY(add_whole(p, device, transfer->target, at, true)); break;
+        case PLAIT_STEP_MOVE:
+        case PLAIT_STEP_SEND:
+        case PLAIT_STEP_RECEIVE: PLAIT_TRY(add_transfer(p, step, device, at)); break;
         case PLAIT_STEP_READ_OUTPUT:
             PLAIT_TRY(check_output(p->plan, output));
             PLAIT_TRY(add_whole(p, device, output->value, at, false));
@@ -221,7 +250,7 @@ static size_t add_scratch_lives(const plait_plan *plan, int device, plait_life *
     int32_t at = 0;
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
-        if (step->device != device) continue;
+        if (!concerns(plan, step, device)) continue;
         const plait_prepared *prepared = &plan->segments[step->item].prepared;
         for (int g = 0; step->kind == PLAIT_STEP_LAUNCH && g < prepared->n_groups; g++)
             if (prepared->groups[g].scratch_bytes)
@@ -315,7 +344,10 @@ static plait_status allocate(proof *p) {
     p->lives = plait_arena_alloc(&p->scratch, n_lives, sizeof *p->lives);
     if (!p->tracks || !p->group_of || !p->lives)
         return plait_error_memory("proof", n_lives * sizeof *p->lives);
-    for (size_t v = 0; v < plan->n_values; v++) p->tracks[v] = (track){-1, -1, -1, -1};
+    for (size_t v = 0; v < plan->n_values; v++) p->tracks[v] = (track){-1, -1, -1, -1, false};
+    for (size_t i = 0; i < plan->n_inputs; i++)
+        if (plan->inputs[i].device >= 0 && plan->inputs[i].home == i)
+            p->tracks[plan->inputs[i].value].from_host = true;
     return plait_life_pairs_init(&p->pairs, plan, &p->scratch);
 }
 

@@ -1,231 +1,605 @@
-/* The part of the proof that spans queues: vector clocks over the host and every device's queue, for three steps in
- * a row. What only one queue touches is ordered by that queue; shared between processes are the staging areas: input
- * staging (host writes, devices read; two halves by parity of the step), output staging (devices write, host reads;
- * two halves) and the staging of each transfer (source writes, target reads; one area, reused every step).
+/* The part of the proof that spans queues: vector clocks over the host and every queue of the plan, for one step more
+ * than may be in flight. Every byte that anybody touches is looked at: arenas and scratch, state, inputs, staging. Two
+ * accesses to one byte, one of them a write, must be ordered by the order of a queue, by a wait, or by the host, which
  *
- * How a run orders them (run.c does exactly this): before the host writes inputs of step s it waits for the end of
- * step s-2; each queue begins step s by waiting for the end of step s-1 on all other queues; a receive waits for its
- * send; the host reads outputs of step s after its end and before it begins step s+2.
+ *   - before it writes inputs of step s waits for the end of step s - depth, and may until then read that step's outputs;
+ *   - submits step s to all queues afterwards.
  *
- * Invariant: process 0 is the host, process 1 + d the queue of device d. */
+ * What comes of a wait is taken from the plan as a run carries it out: the waited-for step's clock, at its signal. All
+ * waits go backwards in the list of steps, so every order of execution that they allow gives what the list gives one
+ * after the other, and that is what verify.c and verify_versions.c look at.
+ *
+ * Hand-over: a run begins by waiting, on every queue, for what earlier runs did to the devices in the queue's `touches`;
+ * so all that a queue touches must be among them.
+ *
+ * Also proved: every queue reaches the memory that its commands name.
+ *
+ * Invariant: nothing here is taken from order.c but the waits and signals themselves. Lane 0 is the host. */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/status.h"
+#include "plan/touches.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 3 };
+/* Memory as one row of bytes: of every device arena, state and, for each step in flight, inputs; then the host's staging
+ * areas, for each step in flight. */
+typedef struct row_of_device {
+    uint64_t arena, state, inputs;
+} row_of_device;
 
-typedef struct staged {
-    int kind; /* 0 input staging, 1 output staging, 2 transfer staging */
-    uint64_t begin, end;
-    int process;
+/* An access of a launch to a value, or to bytes of scratch. */
+typedef struct listed {
+    uint32_t value; /* PLAIT_NO_SLOT: scratch */
     bool write;
-    uint32_t *clock; /* in `clocks` of the proof */
-} staged;
+    plait_span scratch;
+} listed;
 
 typedef struct queues {
     const plait_plan *plan;
-    int n_processes;
-    uint32_t *now;      /* clock of each process, n_processes rows of n_processes */
-    uint32_t *step_end; /* [step][process] clock rows at the end of a step */
-    uint32_t *done;     /* clock row of every plan step of the current iteration */
-    staged *events;
-    uint32_t *clocks;
-    size_t n_events;
+    plait_arena arena; /* all tables but those that grow */
+    size_t n_lanes, round;
+    uint32_t *lane_of; /* [queue of the plan]; 0: not used */
+    uint32_t *now;     /* [lane][lane] */
+    uint32_t *row_of;  /* [step] + 1 where its clock is kept, for steps that signal */
+    uint32_t *clocks;  /* [round % 2][signalling step][lane] */
+    uint32_t *ends;    /* [round % depth][lane][lane] clocks of the awaited lanes at the end of a step */
+    size_t n_rows;
+    row_of_device *rows; /* [device] */
+    uint64_t input_staging, output_staging, transfer_staging;
+    plait_span *shared; /* what queues other than a device's launches touch of its arena and state */
+    size_t n_shared;
+    listed *list; /* what launches do to memory that other queues, or the host, touch too */
+    size_t n_list, list_capacity;
+    size_t *list_of; /* [step] where its own begin */
+    uint64_t *borders;
+    size_t n_borders, border_capacity;
+    plait_touches touches;
+    /* The access that is looked at, for the message. */
+    uint32_t lane, stamp;
+    uint32_t late_lane;
+    bool late;
 } queues;
-
-static uint32_t *row(const queues *q, uint32_t *base, size_t index) {
-    return base + index * (size_t)q->n_processes;
-}
-
-static void join(const queues *q, uint32_t *into, const uint32_t *from) {
-    for (int i = 0; i < q->n_processes; i++)
-        if (from[i] > into[i]) into[i] = from[i];
-}
-
-static void tick(queues *q, int process) {
-    row(q, q->now, (size_t)process)[process]++;
-}
-
-static void note(queues *q, int kind, uint64_t begin, uint64_t size, int process, bool write) {
-    staged *e = &q->events[q->n_events];
-    tick(q, process);
-    *e = (staged){kind, begin, begin + size, process, write, row(q, q->clocks, q->n_events)};
-    memcpy(e->clock, row(q, q->now, (size_t)process), (size_t)q->n_processes * sizeof *e->clock);
-    q->n_events++;
-}
 
 /* ---- staging ---- */
 
 typedef struct range {
     uint64_t begin, size;
-    uint32_t owner;
+    uint32_t area, owner;
 } range;
 
-static int by_begin(const void *a, const void *b) {
+static int by_place(const void *a, const void *b) {
     const range *x = a, *y = b;
+    if (x->area != y->area) return x->area < y->area ? -1 : 1;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Ranges of different owners lie inside the area and share no byte. */
-static plait_status check_ranges(range *ranges, size_t n, uint64_t area, const char *what) {
+/* Ranges of different owners lie inside their area and share no byte. */
+static plait_status check_ranges(range *ranges, size_t n, const uint64_t *areas, const char *what) {
     uint64_t end = 0;
-    if (n) qsort(ranges, n, sizeof *ranges, by_begin);
+    if (n) qsort(ranges, n, sizeof *ranges, by_place);
     for (size_t i = 0; i < n; i++) {
-        bool same = i > 0 && ranges[i].owner == ranges[i - 1].owner;
-        if (ranges[i].size == 0 || same) continue;
-        if (ranges[i].begin < end || ranges[i].begin > area || ranges[i].size > area - ranges[i].begin)
+        const range *r = &ranges[i];
+        if (i == 0 || r->area != ranges[i - 1].area) end = 0;
+        if (r->size == 0 || (end > 0 && r->owner == ranges[i - 1].owner)) continue;
+        if (r->begin < end || r->begin > areas[r->area] || r->size > areas[r->area] - r->begin)
             return plait_error(PLAIT_INTERNAL,
                                "proof: %s: bytes [%llu, +%llu) are another's or leave the area of %llu", what,
-                               (unsigned long long)ranges[i].begin, (unsigned long long)ranges[i].size,
-                               (unsigned long long)area);
-        end = ranges[i].begin + ranges[i].size;
+                               (unsigned long long)r->begin, (unsigned long long)r->size,
+                               (unsigned long long)areas[r->area]);
+        end = r->begin + r->size;
     }
     return PLAIT_OK;
 }
 
-static plait_status check_areas(const plait_plan *plan, range *ranges) {
+static plait_status check_inputs(const plait_plan *plan, range *ranges, uint64_t *areas) {
+    size_t n = 0;
+    for (int d = 0; d < plan->context->n_devices; d++) areas[d] = plan->devices[d].input_bytes;
     for (size_t i = 0; i < plan->n_inputs; i++) {
-        uint32_t storage = plan->inputs[i].storage;
-        ranges[i] = (range){plan->inputs[i].host_offset, plan->graph->storages[storage].size_bytes, storage};
+        const plait_plan_input *input = &plan->inputs[i];
+        if (input->device < 0) continue;
+        ranges[n++] =
+            (range){plan->values[input->value].offset, plan->graph->storages[input->storage].size_bytes,
+                    (uint32_t)input->device, (uint32_t)i};
     }
-    PLAIT_TRY(check_ranges(ranges, plan->n_inputs, plan->input_staging_bytes, "input staging"));
+    PLAIT_TRY(check_ranges(ranges, n, areas, "inputs"));
+    n = 0;
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        const plait_plan_input *input = &plan->inputs[i];
+        if (input->home == PLAIT_NO_SLOT)
+            ranges[n++] = (range){input->host_offset, plan->graph->storages[input->storage].size_bytes, 0,
+                                  input->storage};
+    }
+    return check_ranges(ranges, n, &plan->input_staging_bytes, "input staging");
+}
+
+static plait_status check_areas(const plait_plan *plan, range *ranges, uint64_t *areas) {
+    PLAIT_TRY(check_inputs(plan, ranges, areas));
     for (size_t o = 0; o < plan->n_outputs; o++)
-        ranges[o] = (range){plan->outputs[o].host_offset, plan->outputs[o].size_bytes, (uint32_t)o};
-    PLAIT_TRY(check_ranges(ranges, plan->n_outputs, plan->output_staging_bytes, "output staging"));
-    for (size_t t = 0; t < plan->n_transfers; t++)
-        ranges[t] = (range){plan->transfers[t].staging_offset, plan->transfers[t].size_bytes, (uint32_t)t};
-    return check_ranges(ranges, plan->n_transfers, plan->transfer_staging_bytes, "transfer staging");
+        ranges[o] = (range){plan->outputs[o].host_offset, plan->outputs[o].size_bytes, 0, (uint32_t)o};
+    PLAIT_TRY(check_ranges(ranges, plan->n_outputs, &plan->output_staging_bytes, "output staging"));
+    size_t n = 0;
+    for (size_t t = 0; t < plan->n_transfers; t++) {
+        const plait_plan_transfer *transfer = &plan->transfers[t];
+        if (transfer->route != PLAIT_ROUTE_STAGED) continue;
+        if (transfer->staging_bytes < plait_part_bytes(&transfer->part))
+            return plait_error(PLAIT_INTERNAL, "proof: transfer staging: %llu bytes for %llu",
+                               (unsigned long long)transfer->staging_bytes,
+                               (unsigned long long)plait_part_bytes(&transfer->part));
+        ranges[n++] = (range){transfer->staging_offset, transfer->staging_bytes, 0, (uint32_t)t};
+    }
+    return check_ranges(ranges, n, &plan->transfer_staging_bytes, "transfer staging");
 }
 
 plait_status plait_plan_verify_staging(const plait_plan *plan) {
+    plait_arena arena;
     size_t n = plan->n_inputs > plan->n_outputs ? plan->n_inputs : plan->n_outputs;
     if (plan->n_transfers > n) n = plan->n_transfers;
-    range *ranges = plait_alloc_array(n, sizeof *ranges);
-    if (!ranges) return plait_error_memory("proof", n * sizeof *ranges);
-    plait_status status = check_areas(plan, ranges);
-    free(ranges);
+    plait_arena_init_pooled(&arena, &plan->context->pool);
+    range *ranges = plait_arena_alloc(&arena, n, sizeof *ranges);
+    uint64_t *areas = plait_arena_alloc(&arena, (size_t)plan->context->n_devices, sizeof *areas);
+    plait_status status =
+        ranges && areas ? check_areas(plan, ranges, areas) : plait_error_memory("proof", n * sizeof *ranges);
+    plait_arena_deinit(&arena);
     return status;
 }
 
-/* ---- one step as the run carries it out ---- */
+/* ---- reach: a queue and the memory that its command names ---- */
 
-static void host_begins(queues *q, int step) {
-    const plait_plan *plan = q->plan;
-    if (step >= 2)
-        for (int p = 1; p < q->n_processes; p++)
-            join(q, row(q, q->now, 0),
-                 row(q, q->step_end, (size_t)(step - 2) * (size_t)q->n_processes + (size_t)p));
-    uint64_t base = (uint64_t)(step % 2) * plan->input_staging_bytes;
-    for (size_t i = 0; i < plan->n_inputs; i++)
-        note(q, 0, base + plan->inputs[i].host_offset,
-             plan->graph->storages[plan->inputs[i].storage].size_bytes, 0, true);
-    for (int p = 1; p < q->n_processes; p++) { /* submission hands the host's clock to every queue */
-        join(q, row(q, q->now, (size_t)p), row(q, q->now, 0));
-        for (int other = 1; step >= 1 && other < q->n_processes; other++)
-            join(q, row(q, q->now, (size_t)p),
-                 row(q, q->step_end, (size_t)(step - 1) * (size_t)q->n_processes + (size_t)other));
+static bool mapped(const plait_plan *plan, int device) {
+    return (plan->context->devices[device].info.caps & PLAIT_CAP_MAPPED) != 0;
+}
+
+static bool move_reaches(const plait_plan *plan, const plait_plan_transfer *transfer, int device) {
+    int source = plan->values[transfer->source].device, target = plan->values[transfer->target].device;
+    uint64_t both = (uint64_t)1 << source | (uint64_t)1 << target;
+    switch (transfer->route) {
+    case PLAIT_ROUTE_COPY: return (plan->context->devices[device].reaches & both) == both;
+    case PLAIT_ROUTE_WRITE: return device == target && mapped(plan, source);
+    case PLAIT_ROUTE_READ: return device == source && mapped(plan, target);
+    case PLAIT_ROUTE_STAGED: break;
     }
+    return false;
 }
 
-static void device_steps(queues *q, int step) {
-    const plait_plan *plan = q->plan;
-    uint64_t in_base = (uint64_t)(step % 2) * plan->input_staging_bytes;
-    uint64_t out_base = (uint64_t)(step % 2) * plan->output_staging_bytes;
-    for (size_t s = 0; s < plan->n_steps; s++) {
-        const plait_plan_step *item = &plan->steps[s];
-        int process = 1 + item->device;
-        if (item->waits_for >= 0)
-            join(q, row(q, q->now, (size_t)process), row(q, q->done, (size_t)item->waits_for));
-        tick(q, process);
-        if (item->kind == PLAIT_STEP_WRITE_INPUT) {
-            const plait_plan_input *input = &plan->inputs[item->item];
-            note(q, 0, in_base + input->host_offset, plan->graph->storages[input->storage].size_bytes,
-                 process, false);
-        } else if (item->kind == PLAIT_STEP_READ_OUTPUT) {
-            const plait_plan_output *output = &plan->outputs[item->item];
-            note(q, 1, out_base + output->host_offset, output->size_bytes, process, true);
-        } else if (item->kind == PLAIT_STEP_SEND || item->kind == PLAIT_STEP_RECEIVE) {
-            const plait_plan_transfer *transfer = &plan->transfers[item->item];
-            note(q, 2, transfer->staging_offset, transfer->size_bytes, process,
-                 item->kind == PLAIT_STEP_SEND);
-        }
-        memcpy(row(q, q->done, s), row(q, q->now, (size_t)process), (size_t)q->n_processes * sizeof *q->done);
+static bool input_reaches(const plait_plan *plan, const plait_plan_input *input, int device) {
+    if (input->device != device || plan->values[input->value].device != device) return false;
+    if (input->home == PLAIT_NO_SLOT) return true;
+    const plait_plan_input *home = &plan->inputs[input->home];
+    return home->storage == input->storage && home->home == input->home && mapped(plan, home->device);
+}
+
+static bool step_reaches(const plait_plan *plan, const plait_plan_step *step) {
+    const plait_plan_transfer *transfer = &plan->transfers[step->item];
+    bool sent = step->kind == PLAIT_STEP_SEND || step->kind == PLAIT_STEP_RECEIVE;
+    bool staged = sent && transfer->route == PLAIT_ROUTE_STAGED;
+    switch (step->kind) {
+    case PLAIT_STEP_WRITE_INPUT: return input_reaches(plan, &plan->inputs[step->item], step->device);
+    case PLAIT_STEP_LAUNCH:
+        return step->queue % PLAIT_DEVICE_QUEUES == PLAIT_QUEUE_LAUNCHES &&
+               plan->segments[step->item].device == step->device;
+    case PLAIT_STEP_MOVE: return move_reaches(plan, transfer, step->device);
+    case PLAIT_STEP_SEND: return staged && plan->values[transfer->source].device == step->device;
+    case PLAIT_STEP_RECEIVE: return staged && plan->values[transfer->target].device == step->device;
+    case PLAIT_STEP_READ_OUTPUT: return plan->values[plan->outputs[step->item].value].device == step->device;
     }
-    for (int p = 1; p < q->n_processes; p++) {
-        tick(q, p);
-        memcpy(row(q, q->step_end, (size_t)step * (size_t)q->n_processes + (size_t)p),
-               row(q, q->now, (size_t)p), (size_t)q->n_processes * sizeof *q->now);
+    return false;
+}
+
+/* Inputs that the host writes where a device has them; others must be written by a step. */
+static plait_status check_homes(const plait_plan *plan) {
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        const plait_plan_input *input = &plan->inputs[i];
+        if (input->home == PLAIT_NO_SLOT) continue;
+        bool fine =
+            input->home < plan->n_inputs && input->device >= 0 && input_reaches(plan, input, input->device);
+        if (!fine)
+            return plait_error(PLAIT_INTERNAL, "proof: the host does not reach input \"%s\"",
+                               plan->graph->storages[input->storage].name);
     }
-}
-
-/* The host may read a step's outputs until it begins the step after the next. */
-static void host_reads(queues *q, int step) {
-    const plait_plan *plan = q->plan;
-    for (int p = 1; p < q->n_processes; p++)
-        join(q, row(q, q->now, 0), row(q, q->step_end, (size_t)step * (size_t)q->n_processes + (size_t)p));
-    uint64_t base = (uint64_t)(step % 2) * plan->output_staging_bytes;
-    for (size_t o = 0; o < plan->n_outputs; o++)
-        note(q, 1, base + plan->outputs[o].host_offset, plan->outputs[o].size_bytes, 0, false);
-}
-
-/* ---- checking ---- */
-
-static bool ordered(const staged *a, const staged *b) {
-    return a->clock[a->process] <= b->clock[a->process] || b->clock[b->process] <= a->clock[b->process];
-}
-
-static int by_range(const void *a, const void *b) {
-    const staged *x = a, *y = b;
-    if (x->kind != y->kind) return x->kind - y->kind;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-/* Sorted by where they are, so that only those that overlap meet. */
-static plait_status check_events(queues *q) {
-    static const char *const names[] = {"input staging", "output staging", "transfer staging"};
-    if (q->n_events) qsort(q->events, q->n_events, sizeof *q->events, by_range);
-    for (size_t i = 0; i < q->n_events; i++)
-        for (size_t k = i + 1; k < q->n_events; k++) {
-            const staged *a = &q->events[i], *b = &q->events[k];
-            if (a->kind != b->kind || b->begin >= a->end) break;
-            bool clash = (a->write || b->write) && a->process != b->process && b->begin < b->end;
-            if (clash && !ordered(a, b))
-                return plait_error(
-                    PLAIT_INTERNAL,
-                    "proof: %s bytes [%llu, %llu): accesses of queues %d and %d are not ordered",
-                    names[a->kind], (unsigned long long)a->begin, (unsigned long long)a->end, a->process - 1,
-                    b->process - 1);
-        }
     return PLAIT_OK;
 }
 
-plait_status plait_plan_verify_queues(const plait_plan *plan) {
-    queues q = {.plan = plan, .n_processes = 1 + plan->context->n_devices};
-    size_t n = (size_t)q.n_processes;
-    size_t n_events = STEPS * (2 * plan->n_inputs + 2 * plan->n_outputs + 2 * plan->n_transfers);
-    q.now = plait_alloc_array(n * n, sizeof *q.now);
-    q.step_end = plait_alloc_array(STEPS * n * n, sizeof *q.step_end);
-    q.done = plait_alloc_array(plan->n_steps * n, sizeof *q.done);
-    q.events = plait_alloc_array(n_events, sizeof *q.events);
-    q.clocks = plait_alloc_array(n_events * n, sizeof *q.clocks);
-    plait_status status = PLAIT_OK;
-    if (!q.now || !q.step_end || !q.done || !q.events || !q.clocks)
-        status = plait_error_memory("proof", n_events * n * 4);
-    for (int step = 0; status == PLAIT_OK && step < STEPS; step++) {
-        /* Outputs of the step before are read at the last moment that is allowed: after this one was submitted. */
-        host_begins(&q, step);
-        device_steps(&q, step);
-        if (step >= 1) host_reads(&q, step - 1);
+/* A queue's signals are numbered in its order, and the last step of each signals. `signals`: [queue] so far, and behind
+ * them [queue] the signal of its last step. */
+static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
+    switch (step->kind) {
+    case PLAIT_STEP_WRITE_INPUT: return step->item < plan->n_inputs && plan->inputs[step->item].device >= 0;
+    case PLAIT_STEP_LAUNCH: return step->item < plan->n_segments;
+    case PLAIT_STEP_MOVE:
+    case PLAIT_STEP_SEND:
+    case PLAIT_STEP_RECEIVE: return step->item < plan->n_transfers;
+    case PLAIT_STEP_READ_OUTPUT: return step->item < plan->n_outputs;
     }
-    if (status == PLAIT_OK) status = check_events(&q);
-    free(q.now);
-    free(q.step_end);
-    free(q.done);
-    free(q.events);
-    free(q.clocks);
+    return false;
+}
+
+static plait_status check_steps(const plait_plan *plan, uint32_t *signals) {
+    uint32_t *last = signals + plan->n_queues;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        int device = (int)(step->queue / PLAIT_DEVICE_QUEUES),
+            queue = (int)(step->queue % PLAIT_DEVICE_QUEUES);
+        bool exists = step->queue < plan->n_queues && queue < plan->context->devices[device].n_queues;
+        if (!exists || device != step->device || !item_exists(plan, step) || !step_reaches(plan, step))
+            return plait_error(PLAIT_INTERNAL, "proof: step %zu is on a queue that does not reach its memory",
+                               s);
+        if (step->signal && step->signal != ++signals[step->queue])
+            return plait_error(PLAIT_INTERNAL, "proof: step %zu makes signal %u, expected %u", s,
+                               step->signal, signals[step->queue]);
+        last[step->queue] = step->signal;
+    }
+    for (size_t q = 0; q < plan->n_queues; q++)
+        if (signals[q] != plan->queues[q].n_signals || last[q] != plan->queues[q].n_signals)
+            return plait_error(PLAIT_INTERNAL,
+                               "proof: queue %zu makes %u signals, the last step %u, expected %u", q,
+                               signals[q], last[q], plan->queues[q].n_signals);
+    return PLAIT_OK;
+}
+
+static plait_status check_waits(const plait_plan *plan) {
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+            bool fine = w < plan->n_waits && plan->waits[w].step < plan->n_steps &&
+                        (plan->waits[w].before || plan->waits[w].step < s) &&
+                        plan->steps[plan->waits[w].step].signal > 0;
+            if (!fine)
+                return plait_error(PLAIT_INTERNAL, "proof: step %zu waits for what does not come before it",
+                                   s);
+        }
+    }
+    return PLAIT_OK;
+}
+
+/* ---- clocks ---- */
+
+static uint32_t *clock_row(const queues *q, uint32_t *base, size_t index) {
+    return base + index * q->n_lanes;
+}
+
+static void join(const queues *q, uint32_t *into, const uint32_t *from) {
+    for (size_t i = 0; i < q->n_lanes; i++)
+        if (from[i] > into[i]) into[i] = from[i];
+}
+
+static uint32_t *kept_clock(const queues *q, size_t round, size_t step) {
+    return clock_row(q, q->clocks, (round % 2) * q->n_rows + q->row_of[step] - 1);
+}
+
+static plait_status init_tables(queues *q) {
+    const plait_plan *plan = q->plan;
+    size_t depth = (size_t)plan->depth, n;
+    q->lane_of = plait_arena_alloc(&q->arena, plan->n_queues, sizeof *q->lane_of);
+    q->row_of = plait_arena_alloc(&q->arena, plan->n_steps, sizeof *q->row_of);
+    q->rows = plait_arena_alloc(&q->arena, (size_t)plan->context->n_devices, sizeof *q->rows);
+    q->list_of = plait_arena_alloc(&q->arena, plan->n_steps + 1, sizeof *q->list_of);
+    q->shared = plait_arena_alloc(&q->arena, 2 * plan->n_steps, sizeof *q->shared);
+    if (!q->lane_of || !q->row_of || !q->rows || !q->list_of || !q->shared)
+        return plait_error_memory("proof", plan->n_steps * sizeof *q->shared);
+    q->n_lanes = 1;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        uint32_t *lane = &q->lane_of[plan->steps[s].queue];
+        if (!*lane) *lane = (uint32_t)q->n_lanes++;
+        if (plan->steps[s].signal) q->row_of[s] = (uint32_t)++q->n_rows;
+    }
+    n = q->n_lanes;
+    q->now = plait_arena_alloc(&q->arena, n * n, sizeof *q->now);
+    q->clocks = plait_arena_alloc(&q->arena, 2 * q->n_rows * n, sizeof *q->clocks);
+    q->ends = plait_arena_alloc(&q->arena, depth * n, sizeof *q->ends);
+    return q->now && q->clocks && q->ends ? PLAIT_OK : plait_error_memory("proof", q->n_rows * n * 8);
+}
+
+/* Takes n times size_bytes of the row of bytes. */
+static bool take(uint64_t *at, uint64_t size_bytes, uint64_t n, uint64_t *out_begin) {
+    uint64_t sum;
+    *out_begin = *at;
+    return plait_mul_u64(size_bytes, n, &sum) && plait_add_u64(*at, sum, at);
+}
+
+static plait_status lay_out(queues *q) {
+    const plait_plan *plan = q->plan;
+    uint64_t at = 0, depth = (uint64_t)plan->depth;
+    bool fits = true;
+    for (int d = 0; d < plan->context->n_devices; d++)
+        fits = fits && take(&at, plan->devices[d].arena_bytes, 1, &q->rows[d].arena) &&
+               take(&at, plan->residence->devices[d].state_bytes, 1, &q->rows[d].state) &&
+               take(&at, plan->devices[d].input_bytes, depth, &q->rows[d].inputs);
+    fits = fits && take(&at, plan->input_staging_bytes, depth, &q->input_staging) &&
+           take(&at, plan->output_staging_bytes, depth, &q->output_staging) &&
+           take(&at, plan->transfer_staging_bytes, depth, &q->transfer_staging);
+    return fits ? PLAIT_OK : plait_error(PLAIT_OUT_OF_RANGE, "proof: sizes of memory overflow");
+}
+
+/* ---- accesses ---- */
+
+typedef plait_status access_fn(queues *q, plait_span bytes, bool write);
+
+static uint64_t place(const queues *q) {
+    return (uint64_t)(q->round % (size_t)q->plan->depth);
+}
+
+/* Bytes [begin, end) of a value, which weights and what never exists have not. */
+static plait_span bytes_of(const queues *q, uint32_t v, uint64_t begin, uint64_t end) {
+    const plait_plan_value *value = &q->plan->values[v];
+    const row_of_device *row = &q->rows[value->device];
+    uint64_t base = value->offset;
+    if (value->elided || value->slot >= PLAIT_SLOT_WEIGHTS) return (plait_span){0, 0};
+    if (value->slot == PLAIT_SLOT_ARENA) base += row->arena;
+    if (value->slot == PLAIT_SLOT_STATE) base += row->state;
+    if (value->slot == PLAIT_SLOT_INPUTS)
+        base += row->inputs + place(q) * q->plan->devices[value->device].input_bytes;
+    return (plait_span){base + begin, base + end};
+}
+
+static plait_span whole_of(const queues *q, uint32_t v) {
+    return bytes_of(q, v, 0, q->plan->values[v].size_bytes);
+}
+
+/* Where the host has an input: at its home or in staging. */
+static plait_span host_input(const queues *q, const plait_plan_input *input) {
+    uint64_t size = q->plan->graph->storages[input->storage].size_bytes;
+    if (input->home != PLAIT_NO_SLOT) return bytes_of(q, q->plan->inputs[input->home].value, 0, size);
+    uint64_t begin = q->input_staging + place(q) * q->plan->input_staging_bytes + input->host_offset;
+    return (plait_span){begin, begin + size};
+}
+
+static plait_span host_output(const queues *q, const plait_plan_output *output) {
+    uint64_t begin = q->output_staging + place(q) * q->plan->output_staging_bytes + output->host_offset;
+    return (plait_span){begin, begin + output->size_bytes};
+}
+
+static plait_span staging_of(const queues *q, const plait_plan_transfer *transfer) {
+    uint64_t begin =
+        q->transfer_staging + place(q) * q->plan->transfer_staging_bytes + transfer->staging_offset;
+    return (plait_span){begin, begin + transfer->staging_bytes};
+}
+
+static plait_status access_launch(queues *q, size_t s, access_fn *f) {
+    for (size_t i = q->list_of[s]; i < q->list_of[s + 1]; i++) {
+        const listed *l = &q->list[i];
+        PLAIT_TRY(f(q, l->value == PLAIT_NO_SLOT ? l->scratch : whole_of(q, l->value), l->write));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status access_step(queues *q, size_t s, access_fn *f) {
+    const plait_plan *plan = q->plan;
+    const plait_plan_step *step = &plan->steps[s];
+    if (step->kind == PLAIT_STEP_LAUNCH) return access_launch(q, s, f);
+    if (step->kind == PLAIT_STEP_WRITE_INPUT) {
+        const plait_plan_input *input = &plan->inputs[step->item];
+        PLAIT_TRY(f(q, host_input(q, input), false));
+        return f(q, whole_of(q, input->value), true);
+    }
+    if (step->kind == PLAIT_STEP_READ_OUTPUT) {
+        const plait_plan_output *output = &plan->outputs[step->item];
+        PLAIT_TRY(f(
+            q, bytes_of(q, output->value, output->source_offset, output->source_offset + output->size_bytes),
+            false));
+        return f(q, host_output(q, output), true);
+    }
+    const plait_plan_transfer *transfer = &plan->transfers[step->item];
+    const plait_plan_part *part = &transfer->part;
+    if (step->kind != PLAIT_STEP_RECEIVE)
+        PLAIT_TRY(f(q, bytes_of(q, transfer->source, part->begin, part->end), false));
+    if (step->kind != PLAIT_STEP_SEND)
+        PLAIT_TRY(f(q, bytes_of(q, transfer->target, part->begin, part->end), true));
+    return step->kind == PLAIT_STEP_MOVE ? PLAIT_OK
+                                         : f(q, staging_of(q, transfer), step->kind == PLAIT_STEP_SEND);
+}
+
+/* What steps other than launches touch, before it is known whether anybody else does. */
+static plait_status add_shared(queues *q, plait_span bytes, bool write) {
+    (void)write;
+    if (q->n_shared < 2 * q->plan->n_steps) q->shared[q->n_shared++] = bytes;
+    return PLAIT_OK;
+}
+
+static plait_status find_shared(queues *q) {
+    for (size_t s = 0; s < q->plan->n_steps; s++) {
+        const plait_plan_step *step = &q->plan->steps[s];
+        bool alone =
+            step->queue % PLAIT_DEVICE_QUEUES == PLAIT_QUEUE_LAUNCHES && step->kind != PLAIT_STEP_MOVE;
+        if (step->kind != PLAIT_STEP_LAUNCH && !alone) PLAIT_TRY(access_step(q, s, add_shared));
+    }
+    q->n_shared = plait_spans_join(q->shared, q->n_shared);
+    return PLAIT_OK;
+}
+
+static plait_status add_listed(queues *q, uint32_t value, bool write, plait_span scratch) {
+    PLAIT_TRY(
+        plait_grow(&q->list, &q->list_capacity, q->n_list + 1, sizeof *q->list, (size_t)1 << 28, "proof"));
+    q->list[q->n_list++] = (listed){value, write, scratch};
+    return PLAIT_OK;
+}
+
+/* Only what another queue touches too can be touched in the wrong order: launches of a device are on one queue. `seen`:
+ * [value] its last access that was listed, twice the step + 1, + 1 for a write. */
+static plait_status list_operand(queues *q, size_t step, uint32_t v, bool write, uint32_t *seen) {
+    uint32_t mark = 2 * (uint32_t)step + 1 + write, slot = q->plan->values[v].slot;
+    if (seen[v] == mark || slot >= PLAIT_SLOT_WEIGHTS) return PLAIT_OK;
+    seen[v] = mark;
+    bool shared = slot == PLAIT_SLOT_INPUTS ||
+                  (q->n_shared && plait_spans_meet(q->shared, q->n_shared, whole_of(q, v)));
+    return shared ? add_listed(q, v, write, (plait_span){0, 0}) : PLAIT_OK;
+}
+
+static plait_status list_launch(queues *q, size_t s, uint32_t *seen) {
+    const plait_plan_segment *segment = &q->plan->segments[q->plan->steps[s].item];
+    for (uint32_t n = 0; n < segment->n_nodes; n++) {
+        const plait_segment_node *node = &segment->nodes[n];
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->present >> i & 1u) PLAIT_TRY(list_operand(q, s, node->inputs[i].value, false, seen));
+        for (int o = 0; o < node->n_outputs; o++)
+            PLAIT_TRY(list_operand(q, s, node->outputs[o].value, true, seen));
+    }
+    for (int g = 0; q->n_shared && g < segment->prepared.n_groups; g++) {
+        const plait_group *group = &segment->prepared.groups[g];
+        uint64_t begin = q->rows[segment->device].arena + group->scratch_offset;
+        plait_span bytes = {begin, begin + group->scratch_bytes};
+        if (plait_spans_meet(q->shared, q->n_shared, bytes))
+            PLAIT_TRY(add_listed(q, PLAIT_NO_SLOT, true, bytes));
+    }
+    return PLAIT_OK;
+}
+
+static plait_status list_launches(queues *q) {
+    uint32_t *seen = plait_arena_alloc(&q->arena, q->plan->n_values, sizeof *seen);
+    plait_status status = seen ? PLAIT_OK : plait_error_memory("proof", q->plan->n_values * sizeof *seen);
+    for (size_t s = 0; status == PLAIT_OK && s < q->plan->n_steps; s++) {
+        q->list_of[s] = q->n_list;
+        if (q->plan->steps[s].kind == PLAIT_STEP_LAUNCH) status = list_launch(q, s, seen);
+    }
+    q->list_of[q->plan->n_steps] = q->n_list;
+    return status;
+}
+
+static plait_status add_borders(queues *q, plait_span bytes, bool write) {
+    (void)write;
+    if (bytes.begin >= bytes.end) return PLAIT_OK;
+    PLAIT_TRY(plait_grow(&q->borders, &q->border_capacity, q->n_borders + 2, sizeof *q->borders,
+                         (size_t)1 << 28, "proof"));
+    q->borders[q->n_borders++] = bytes.begin;
+    q->borders[q->n_borders++] = bytes.end;
+    return PLAIT_OK;
+}
+
+/* An earlier access that the current one conflicts with: it must be known to be over. */
+static void meet(void *user, uint32_t lane, uint32_t stamp) {
+    queues *q = user;
+    if (stamp <= clock_row(q, q->now, q->lane)[lane]) return;
+    q->late = true;
+    q->late_lane = lane;
+}
+
+static const char *lane_name(const queues *q, uint32_t lane, int *out_queue) {
+    *out_queue = 0;
+    for (size_t i = 0; i < q->plan->n_queues; i++)
+        if (lane > 0 && q->lane_of[i] == lane) {
+            *out_queue = (int)(i % PLAIT_DEVICE_QUEUES);
+            return q->plan->context->devices[i / PLAIT_DEVICE_QUEUES].device->name;
+        }
+    return "the host";
+}
+
+static plait_status check_access(queues *q, plait_span bytes, bool write) {
+    if (bytes.begin >= bytes.end) return PLAIT_OK;
+    size_t begin = plait_borders_find(q->borders, q->n_borders, bytes.begin);
+    size_t end = plait_borders_find(q->borders, q->n_borders, bytes.end);
+    PLAIT_TRY(plait_touches_add(&q->touches, begin, end, q->lane, q->stamp, write, meet, q));
+    if (!q->late) return PLAIT_OK;
+    int queue, other_queue;
+    const char *name = lane_name(q, q->lane, &queue), *other = lane_name(q, q->late_lane, &other_queue);
+    return plait_error(PLAIT_INTERNAL,
+                       "proof: accesses of queue %d of %s and queue %d of %s to %llu bytes are not ordered",
+                       other_queue, other, queue, name, (unsigned long long)(bytes.end - bytes.begin));
+}
+
+/* ---- the steps as a run carries them out ---- */
+
+static void tick(queues *q, uint32_t lane) {
+    q->lane = lane;
+    q->stamp = ++clock_row(q, q->now, lane)[lane];
+}
+
+/* The host waits for the end of the step that used this one's places, reads its outputs, writes inputs, and submits. */
+static plait_status host_begins(queues *q, access_fn *f) {
+    const plait_plan *plan = q->plan;
+    size_t depth = (size_t)plan->depth;
+    if (q->round >= depth) join(q, clock_row(q, q->now, 0), clock_row(q, q->ends, q->round % depth));
+    tick(q, 0);
+    for (size_t o = 0; q->round >= depth && o < plan->n_outputs; o++)
+        PLAIT_TRY(f(q, host_output(q, &plan->outputs[o]), false));
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        const plait_plan_input *input = &plan->inputs[i];
+        if (input->home == PLAIT_NO_SLOT || input->home == i) PLAIT_TRY(f(q, host_input(q, input), true));
+    }
+    for (uint32_t lane = 1; lane < q->n_lanes; lane++)
+        join(q, clock_row(q, q->now, lane), clock_row(q, q->now, 0));
+    return PLAIT_OK;
+}
+
+static void end_round(queues *q) {
+    const plait_plan *plan = q->plan;
+    uint32_t *end = clock_row(q, q->ends, q->round % (size_t)plan->depth);
+    memset(end, 0, q->n_lanes * sizeof *end);
+    for (size_t i = 0; i < plan->n_queues; i++)
+        if (q->lane_of[i] && plan->queues[i].awaited) join(q, end, clock_row(q, q->now, q->lane_of[i]));
+}
+
+static plait_status run_steps(queues *q, access_fn *f) {
+    const plait_plan *plan = q->plan;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        uint32_t lane = q->lane_of[step->queue];
+        for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+            const plait_plan_wait *wait = &plan->waits[w];
+            if (wait->before && q->round == 0) continue; /* there is none */
+            join(q, clock_row(q, q->now, lane), kept_clock(q, q->round - wait->before, wait->step));
+        }
+        tick(q, lane);
+        PLAIT_TRY(access_step(q, s, f));
+        if (step->signal)
+            memcpy(kept_clock(q, q->round, s), clock_row(q, q->now, lane), q->n_lanes * sizeof *q->now);
+    }
+    return PLAIT_OK;
+}
+
+/* A signal's clock is kept over two rounds; a queue's clock at its last signal is its clock at the end. */
+static plait_status run_rounds(queues *q, size_t n_rounds, access_fn *f) {
+    memset(q->now, 0, q->n_lanes * q->n_lanes * sizeof *q->now);
+    for (q->round = 0; q->round < n_rounds; q->round++) {
+        PLAIT_TRY(host_begins(q, f));
+        PLAIT_TRY(run_steps(q, f));
+        end_round(q);
+    }
+    q->round = 0;
+    return PLAIT_OK;
+}
+
+/* ---- hand-over ---- */
+
+static plait_status check_touches(const queues *q) {
+    const plait_plan *plan = q->plan;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        uint64_t devices = (uint64_t)1 << step->device;
+        if (step->kind == PLAIT_STEP_MOVE)
+            devices |= (uint64_t)1 << plan->values[plan->transfers[step->item].source].device |
+                       (uint64_t)1 << plan->values[plan->transfers[step->item].target].device;
+        if ((plan->queues[step->queue].touches & devices) != devices)
+            return plait_error(PLAIT_INTERNAL,
+                               "proof: step %zu touches a device that its queue says nothing of", s);
+    }
+    return PLAIT_OK;
+}
+
+static plait_status prove(queues *q) {
+    PLAIT_TRY(init_tables(q));
+    PLAIT_TRY(check_touches(q));
+    PLAIT_TRY(lay_out(q));
+    PLAIT_TRY(find_shared(q));
+    PLAIT_TRY(list_launches(q));
+    PLAIT_TRY(run_rounds(q, (size_t)q->plan->depth, add_borders)); /* all places of what is staged */
+    q->n_borders = plait_borders_sort(q->borders, q->n_borders);
+    PLAIT_TRY(plait_touches_init(&q->touches, &q->arena, q->n_borders));
+    return run_rounds(q, (size_t)q->plan->depth + 1, check_access);
+}
+
+plait_status plait_plan_verify_queues(const plait_plan *plan) {
+    queues q = {.plan = plan};
+    plait_arena_init_pooled(&q.arena, &plan->context->pool);
+    uint32_t *signals = plait_arena_alloc(&q.arena, 2 * plan->n_queues, sizeof *signals);
+    plait_status status = signals ? check_homes(plan) : plait_error_memory("proof", 0);
+    if (status == PLAIT_OK) status = check_steps(plan, signals);
+    if (status == PLAIT_OK) status = check_waits(plan);
+    if (status == PLAIT_OK) status = prove(&q);
+    free(q.list);
+    free(q.borders);
+    plait_arena_deinit(&q.arena);
     return status;
 }

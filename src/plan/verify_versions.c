@@ -3,7 +3,9 @@
  *
  *   - every node of the graph runs exactly once, in program order, with the operands that the graph gives it;
  *   - what a node reads, and what the host reads, is the newest: it holds all writes that came before in the graph;
- *   - a receive comes after its own send, on another device, and waits for it;
+ *   - an instance that got only a part of its storage is read only there, and never sent on; it is whole again when it
+ *     gets all of it, or, having been whole before, all that was written since;
+ *   - a receive comes after its own send;
  *   - every output is read; state that was written elsewhere is at home when the step ends.
  *
  * Invariant: order inside a device is proved by verify.c; here a segment's nodes count in program order. */
@@ -17,12 +19,27 @@
 
 #define NOTHING UINT32_MAX /* the instance was never written */
 
+/* What an instance holds: how many of the writes, or NOTHING; and of these bytes only the part of a transfer (+ 1), 0:
+ * all of them. */
+typedef struct holding {
+    uint32_t version, part_of;
+} holding;
+
+/* A write of a storage: which bytes. Linked backwards. */
+typedef struct written {
+    uint32_t version, before;
+    uint64_t begin, end;
+} written;
+
 typedef struct history {
     const plait_plan *plan;
-    uint32_t *writes; /* [storage] */
-    uint32_t *held;   /* [value]: how many of the writes it holds, or NOTHING */
-    uint32_t *sent;   /* [transfer]: what the staging holds */
-    bool *shown;      /* [output] */
+    uint32_t *writes;     /* [storage] */
+    uint32_t *last_write; /* [storage] in `log`, + 1 */
+    written *log;
+    size_t n_log, log_capacity;
+    holding *held; /* [value] */
+    holding *sent; /* [transfer]: what the staging holds */
+    bool *shown;   /* [output] */
     uint32_t next_node;
 } history;
 
@@ -30,11 +47,43 @@ static const char *name_of(const plait_plan *plan, uint32_t value) {
     return plan->graph->storages[plan->values[value].storage].name;
 }
 
-static plait_status check_newest(const history *h, uint32_t value, const char *reader) {
+/* True when every element of the tensor lies in the part: each of its axes is one of the part's levels, or lies in the
+ * row, and so for every value of the dims. */
+static bool lies_in(const plait_graph_tensor *tensor, const plait_plan_part *part) {
+    const plait_operand *shape = &tensor->shape;
+    int64_t span = plait_operand_span_bytes(shape);
+    if (span == 0) return true;
+    if (part->n_levels == 0)
+        return tensor->offset >= part->begin && tensor->offset + (uint64_t)span <= part->end;
+    uint64_t row = (uint64_t)plait_dtype_block_bytes(shape->dtype);
+    uint32_t used = 0;
+    bool follows = part->bounded < 0 || memcmp(&part->outer, &tensor->outer, sizeof part->outer) == 0;
+    for (int d = 0; d < PLAIT_MAX_RANK; d++) {
+        int64_t count = d ? shape->dims[d] : shape->dims[0] / plait_dtype_block_elems(shape->dtype);
+        bool bounded = tensor->outer.dim >= 0 && tensor->outer.axis == d, found = false;
+        uint64_t pitch = (uint64_t)shape->strides[d];
+        if ((count == 1 && !bounded) || pitch == 0) continue;
+        if (bounded && part->bounded == PLAIT_PART_ROW && pitch == part->row_bytes) continue;
+        for (int l = 0; l < part->n_levels && !found; l++) {
+            found = !(used >> l & 1u) && part->levels[l].pitch == pitch && part->levels[l].count >= count &&
+                    (part->bounded != l || bounded);
+            used |= (uint32_t)found << l;
+        }
+        if (!found) row += (uint64_t)(count - 1) * pitch;
+    }
+    return follows && tensor->offset == part->begin && row <= part->row_bytes;
+}
+
+static plait_status check_newest(const history *h, uint32_t value, uint32_t tensor_id, const char *reader) {
     uint32_t storage = h->plan->values[value].storage;
-    if (h->held[value] == h->writes[storage]) return PLAIT_OK;
+    const holding *held = &h->held[value];
+    bool newest = held->version == h->writes[storage];
+    if (newest && held->part_of && tensor_id)
+        newest = lies_in(&h->plan->graph->tensors[tensor_id], &h->plan->transfers[held->part_of - 1].part);
+    if (newest && (!held->part_of || tensor_id)) return PLAIT_OK;
     return plait_error(PLAIT_INTERNAL, "proof: %s reads %s bytes of \"%s\" on %s", reader,
-                       h->held[value] == NOTHING ? "unwritten" : "old", name_of(h->plan, value),
+                       held->version == NOTHING || held->version == h->writes[storage] ? "unwritten" : "old",
+                       name_of(h->plan, value),
                        h->plan->context->devices[h->plan->values[value].device].device->name);
 }
 
@@ -53,6 +102,20 @@ static plait_status check_operand(const history *h, const plait_segment_operand 
     return plait_error(PLAIT_INTERNAL, "proof: an operand of node %s is not the graph's", node);
 }
 
+/* A value that is made is whole; one that is written in place holds what it held. */
+static plait_status write_value(history *h, uint32_t value, const plait_graph_node *node, int output) {
+    const plait_graph_tensor *tensor = &h->plan->graph->tensors[node->outputs[output]];
+    uint32_t version = ++h->writes[tensor->storage];
+    bool in_place = output == 0 && node->op->writes_input >= 0;
+    h->held[value] = (holding){version, in_place ? h->held[value].part_of : 0};
+    if (h->plan->n_transfers == 0) return PLAIT_OK;
+    PLAIT_TRY(plait_grow(&h->log, &h->log_capacity, h->n_log + 1, sizeof *h->log, (size_t)1 << 28, "proof"));
+    h->log[h->n_log++] = (written){version, h->last_write[tensor->storage], tensor->offset,
+                                   tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
+    h->last_write[tensor->storage] = (uint32_t)h->n_log;
+    return PLAIT_OK;
+}
+
 static plait_status run_node(history *h, const plait_segment_node *node) {
     const plait_plan *plan = h->plan;
     if (node->node != h->next_node)
@@ -65,31 +128,56 @@ static plait_status run_node(history *h, const plait_segment_node *node) {
     for (int i = 0; i < node->n_inputs; i++) {
         if (!row->inputs[i]) continue;
         PLAIT_TRY(check_operand(h, &node->inputs[i], row->inputs[i], row->name));
-        PLAIT_TRY(check_newest(h, node->inputs[i].value, row->name));
+        PLAIT_TRY(check_newest(h, node->inputs[i].value, row->inputs[i], row->name));
     }
     for (int o = 0; o < node->n_outputs; o++) {
         PLAIT_TRY(check_operand(h, &node->outputs[o], row->outputs[o], row->name));
-        uint32_t value = node->outputs[o].value;
-        h->held[value] = ++h->writes[plan->values[value].storage];
+        PLAIT_TRY(write_value(h, node->outputs[o].value, row, o));
     }
     return PLAIT_OK;
 }
 
-static plait_status receive(history *h, const plait_plan_step *step, size_t s) {
+/* Whether the part has all that was written to the storage after `version`, up to `newest`. */
+static bool has_writes(const history *h, uint32_t storage, uint32_t version, uint32_t newest,
+                       const plait_plan_part *part) {
+    for (uint32_t w = h->last_write[storage]; w && h->log[w - 1].version > version; w = h->log[w - 1].before)
+        if (h->log[w - 1].version <= newest &&
+            (part->n_levels || h->log[w - 1].begin < part->begin || h->log[w - 1].end > part->end))
+            return false;
+    return true;
+}
+
+static plait_status send(history *h, uint32_t t) {
+    const plait_plan_transfer *transfer = &h->plan->transfers[t];
+    h->sent[t] = h->held[transfer->source];
+    if (h->sent[t].version != NOTHING && !h->sent[t].part_of) return PLAIT_OK;
+    return plait_error(PLAIT_INTERNAL, "proof: unwritten bytes of \"%s\" are sent to \"%s\"",
+                       name_of(h->plan, transfer->source),
+                       h->plan->context->devices[h->plan->values[transfer->target].device].device->name);
+}
+
+static plait_status receive(history *h, uint32_t t) {
     const plait_plan *plan = h->plan;
-    const plait_plan_transfer *transfer = &plan->transfers[step->item];
-    const plait_plan_step *send =
-        step->waits_for >= 0 && (size_t)step->waits_for < s ? &plan->steps[step->waits_for] : NULL;
-    if (!send || send->kind != PLAIT_STEP_SEND || send->item != step->item || h->sent[step->item] == NOTHING)
-        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is received without waiting for its send",
+    const plait_plan_transfer *transfer = &plan->transfers[t];
+    const plait_plan_part *part = &transfer->part;
+    uint32_t storage = plan->values[transfer->source].storage;
+    uint64_t size = plan->graph->storages[storage].size_bytes;
+    holding *held = &h->held[transfer->target];
+    if (h->sent[t].version == NOTHING)
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is received before it is sent",
                            name_of(plan, transfer->target));
-    uint64_t size = plan->graph->storages[plan->values[transfer->source].storage].size_bytes;
-    if (plan->values[transfer->source].storage != plan->values[transfer->target].storage ||
-        transfer->size_bytes != size)
+    if (storage != plan->values[transfer->target].storage || transfer->size_bytes != plait_part_bytes(part) ||
+        part->begin > part->end || part->end > size)
         return plait_error(PLAIT_INTERNAL, "proof: a transfer moves %llu bytes of \"%s\" to \"%s\"",
                            (unsigned long long)transfer->size_bytes, name_of(plan, transfer->source),
                            name_of(plan, transfer->target));
-    h->held[transfer->target] = h->sent[step->item];
+    bool all = part->n_levels == 0 && part->begin == 0 && part->end == size;
+    bool whole = held->version != NOTHING && !held->part_of;
+    if (whole && held->version > h->sent[t].version)
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is overwritten with older bytes",
+                           name_of(plan, transfer->target));
+    whole = all || (whole && has_writes(h, storage, held->version, h->sent[t].version, part));
+    *held = (holding){h->sent[t].version, whole ? 0 : t + 1};
     return PLAIT_OK;
 }
 
@@ -101,14 +189,15 @@ static plait_status walk_step(history *h, size_t s) {
         if (plan->values[plan->inputs[step->item].value].storage != plan->inputs[step->item].storage)
             return plait_error(PLAIT_INTERNAL, "proof: an input is written to \"%s\"",
                                name_of(plan, plan->inputs[step->item].value));
-        h->held[plan->inputs[step->item].value] = 0;
+        h->held[plan->inputs[step->item].value] = (holding){0, 0};
         return PLAIT_OK;
     case PLAIT_STEP_LAUNCH:
         for (uint32_t n = 0; n < plan->segments[step->item].n_nodes; n++)
             PLAIT_TRY(run_node(h, &plan->segments[step->item].nodes[n]));
         return PLAIT_OK;
-    case PLAIT_STEP_SEND: h->sent[step->item] = h->held[plan->transfers[step->item].source]; return PLAIT_OK;
-    case PLAIT_STEP_RECEIVE: return receive(h, step, s);
+    case PLAIT_STEP_SEND: return send(h, step->item);
+    case PLAIT_STEP_MOVE: PLAIT_TRY(send(h, step->item)); return receive(h, step->item);
+    case PLAIT_STEP_RECEIVE: return receive(h, step->item);
     case PLAIT_STEP_READ_OUTPUT: break;
     }
     const plait_plan_output *output = &plan->outputs[step->item];
@@ -117,7 +206,7 @@ static plait_status walk_step(history *h, size_t s) {
         return plait_error(PLAIT_INTERNAL, "proof: output \"%s\" is read from \"%s\"",
                            plan->graph->outputs[output->output].name, name_of(plan, output->value));
     h->shown[output->output] = true;
-    return check_newest(h, output->value, "the host");
+    return check_newest(h, output->value, tensor, "the host");
 }
 
 static plait_status check_end(const history *h) {
@@ -129,7 +218,7 @@ static plait_status check_end(const history *h) {
             return plait_error(PLAIT_INTERNAL, "proof: output \"%s\" is never read",
                                plan->graph->outputs[o].name);
     for (uint32_t v = 0; v < plan->n_values; v++)
-        if (plan->values[v].slot == PLAIT_SLOT_STATE) PLAIT_TRY(check_newest(h, v, "the next step"));
+        if (plan->values[v].slot == PLAIT_SLOT_STATE) PLAIT_TRY(check_newest(h, v, 0, "the next step"));
     for (uint32_t s = 0; s < plan->graph->n_storages; s++) { /* written, but not even present at home */
         if (plan->graph->storages[s].kind != PLAIT_STORAGE_STATE || h->writes[s] == 0) continue;
         const plait_resident *entry =
@@ -144,9 +233,14 @@ static plait_status check_end(const history *h) {
 static plait_status walk(history *h) {
     for (uint32_t v = 0; v < h->plan->n_values; v++) {
         uint32_t slot = h->plan->values[v].slot;
-        h->held[v] = slot == PLAIT_SLOT_ARENA || slot == PLAIT_SLOT_INPUTS ? NOTHING : 0;
+        bool made = slot == PLAIT_SLOT_ARENA || slot == PLAIT_SLOT_INPUTS;
+        h->held[v] = (holding){made ? NOTHING : 0, 0};
     }
-    for (size_t t = 0; t < h->plan->n_transfers; t++) h->sent[t] = NOTHING;
+    for (size_t i = 0; i < h->plan->n_inputs; i++) { /* written by the host where the device has it */
+        const plait_plan_input *input = &h->plan->inputs[i];
+        if (input->home == i && input->device >= 0) h->held[input->value].version = 0;
+    }
+    for (size_t t = 0; t < h->plan->n_transfers; t++) h->sent[t].version = NOTHING;
     for (size_t s = 0; s < h->plan->n_steps; s++) PLAIT_TRY(walk_step(h, s));
     return check_end(h);
 }
@@ -156,10 +250,13 @@ plait_status plait_plan_verify_versions(const plait_plan *plan) {
     h.writes = plait_alloc_array(plan->graph->n_storages, sizeof *h.writes);
     h.held = plait_alloc_array(plan->n_values, sizeof *h.held);
     h.sent = plait_alloc_array(plan->n_transfers, sizeof *h.sent);
+    h.last_write = plait_alloc_array(plan->graph->n_storages, sizeof *h.last_write);
     h.shown = plait_alloc_array(plan->graph->n_outputs, sizeof *h.shown);
-    bool all = h.writes && h.held && h.sent && h.shown;
+    bool all = h.writes && h.last_write && h.held && h.sent && h.shown;
     plait_status status = all ? walk(&h) : plait_error_memory("proof", plan->n_values * sizeof *h.held);
     free(h.writes);
+    free(h.last_write);
+    free(h.log);
     free(h.held);
     free(h.sent);
     free(h.shown);

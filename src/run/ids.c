@@ -15,8 +15,7 @@ static void *host_copy(const plait_run *run, uint32_t tensor_id) {
     if (plan->graph->storages[tensor->storage].kind != PLAIT_STORAGE_INPUT) return NULL;
     for (size_t i = 0; i < plan->n_inputs; i++)
         if (plan->inputs[i].storage == tensor->storage)
-            return run->input_staging + (run->step % 2) * plan->input_staging_bytes +
-                   plan->inputs[i].host_offset + tensor->offset;
+            return (uint8_t *)plait_run_input_bytes(run, i) + tensor->offset;
     return NULL;
 }
 

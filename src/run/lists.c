@@ -1,146 +1,309 @@
-/* The command lists of a run: for every queue and each parity of the step one list, made once from the plan's steps.
- * What differs between steps is read through pointers: sizes, dims, signal values.
+/* The command lists of a run: for every queue and each place one list, made from the plan's steps. What differs between
+ * steps is read through pointers: sizes, dims, values of signals and waits.
  *
- * Order between queues, as the proof (plan/verify_queues.c) assumes it: a queue begins a step by waiting for the end of
- * the step before on all other queues; a receive waits for its send; the last command of a step signals its end.
+ * Order between queues is what the plan says and plan/verify_queues.c has proved: a command's waits come before it, its
+ * signal behind it.
  *
- * Invariant: the lists are constant after creation, except the buffer of the arena's slot, which a step reads from
- * the context. */
+ * Invariant: the lists are constant, except that they are filled anew when an arena of the context was replaced. */
 #include "run/run.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
 
-/* Signals of one step on a device: one for each send and one for the end, numbered from 1. */
-static uint64_t count_signals(const plait_plan *plan, int device) {
-    uint64_t n = 1;
-    for (size_t s = 0; s < plan->n_steps; s++)
-        n += plan->steps[s].device == device && plan->steps[s].kind == PLAIT_STEP_SEND;
-    return n;
+#include <stdlib.h>
+
+/* ---- pieces of transfers ---- */
+
+static bool boxes_on(const plait_plan *plan, int device) {
+    return (plan->context->devices[device].info.caps & PLAIT_CAP_BOXES) != 0;
 }
 
-/* Index of a device's first signal in the tables of signal values. */
-static size_t signal_base(const plait_run *run, int device) {
-    size_t base = 0;
-    for (int d = 0; d < device; d++) base += run->devices[d].n_signals;
-    return base;
+static bool is_transfer(const plait_plan_step *step) {
+    return step->kind == PLAIT_STEP_MOVE || step->kind == PLAIT_STEP_SEND || step->kind == PLAIT_STEP_RECEIVE;
 }
 
-/* Number, from 1, of the signal behind a send step. */
-static uint64_t signal_of_step(const plait_plan *plan, size_t step) {
-    uint64_t n = 0;
-    for (size_t s = 0; s <= step; s++)
-        n += plan->steps[s].device == plan->steps[step].device && plan->steps[s].kind == PLAIT_STEP_SEND;
-    return n;
+/* Commands that move something in a step. */
+static size_t pieces_of(const plait_plan *plan, const plait_plan_step *step) {
+    if (!is_transfer(step)) return 1;
+    return plait_part_pieces(&plan->transfers[step->item].part, boxes_on(plan, step->device));
 }
 
-static plait_region value_region(const plait_run *run, uint32_t value, uint64_t offset, uint64_t size) {
-    const plait_plan_value *row = &run->plan->values[value];
-    return (plait_region){run->devices[row->device].slots[row->slot], row->offset + offset, size};
+/* The i-th piece of a transfer step at the given dims; source and target pitches as its command has them. */
+static plait_box piece_of(const plait_plan *plan, const plait_plan_step *step, size_t i, const int64_t *dims,
+                          uint64_t storage_bytes, uint64_t *out_offset, uint64_t *out_staging_offset) {
+    plait_box box, swapped;
+    plait_part_piece(&plan->transfers[step->item].part, boxes_on(plan, step->device), i, dims, storage_bytes,
+                     &box, out_offset, out_staging_offset);
+    swapped = box;
+    if (step->kind == PLAIT_STEP_SEND) return box; /* from the storage to staging */
+    swapped.target_row_pitch = box.source_row_pitch;
+    swapped.target_plane_pitch = box.source_plane_pitch;
+    if (step->kind == PLAIT_STEP_MOVE) return swapped; /* both sides are the storage's */
+    swapped.source_row_pitch = box.target_row_pitch;
+    swapped.source_plane_pitch = box.target_plane_pitch;
+    return swapped;
 }
 
-static void add_wait(plait_run *run, plait_run_list *list, int parity, int device, uint64_t signal) {
-    plait_command *c = &list->commands[list->n_commands++];
-    c->kind = PLAIT_COMMAND_WAIT;
-    c->wait.event = run->devices[device].event;
-    c->wait.value = signal ? &run->signal_values[parity][signal_base(run, device) + signal - 1]
-                           : &run->end_values[parity][device];
+void plait_run_set_pieces(plait_run *run, int place) {
+    const plait_plan *plan = run->plan;
+    plait_run_place *p = &run->places[place];
+    for (size_t s = 0; plan->n_transfers > 0 && s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        uint64_t offset, staged;
+        if (!is_transfer(step)) continue;
+        uint32_t storage = plan->values[plan->transfers[step->item].source].storage;
+        uint64_t bytes = plait_run_span_now(run, plan->graph->storages[storage].root);
+        for (size_t i = 0, n = pieces_of(plan, step); i < n; i++)
+            p->pieces[run->first_piece[s] + i] = piece_of(plan, step, i, p->dims, bytes, &offset, &staged);
+    }
 }
 
-static void add_signal(plait_run *run, plait_run_list *list, int parity, int device, uint64_t signal) {
-    plait_command *c = &list->commands[list->n_commands++];
-    c->kind = PLAIT_COMMAND_SIGNAL;
-    c->signal.event = run->devices[device].event;
-    c->signal.value = &run->signal_values[parity][signal_base(run, device) + signal - 1];
+/* ---- commands ---- */
+
+typedef struct filler {
+    plait_run *run;
+    int place;
+    plait_run_place *at;
+} filler;
+
+static plait_region value_region(const filler *f, uint32_t value, uint64_t offset, uint64_t size) {
+    const plait_plan_value *row = &f->run->plan->values[value];
+    return (plait_region){f->at->slots[row->device][row->slot], row->offset + offset, size};
+}
+
+static plait_command *add_command(plait_run_list *list, plait_command_kind kind) {
+    plait_command *c = &list->commands[list->room + list->n_commands++];
+    *c = (plait_command){.kind = kind};
+    return c;
 }
 
 /* Nothing for what has no bytes even at the bounds: its slot may have no buffer. */
 static void add_transfer(plait_run_list *list, plait_command_kind kind, plait_region region, void *host,
-                         const uint64_t *size_bytes) {
+                         const uint64_t *size_bytes, const plait_box *box) {
     if (region.size_bytes == 0) return;
-    plait_command *c = &list->commands[list->n_commands++];
-    c->kind = kind;
+    plait_command *c = add_command(list, kind);
     c->transfer.region = region;
     c->transfer.host = host;
     c->transfer.size_bytes = size_bytes;
+    c->transfer.box = box;
 }
 
-static void add_plan_step(plait_run *run, plait_run_list *list, int parity, size_t s) {
-    const plait_plan *plan = run->plan;
+/* Where the host finds bytes of a mapped value. */
+static void *host_address(plait_region region) {
+    return region.size_bytes ? (uint8_t *)region.buffer->host + region.offset : NULL;
+}
+
+/* One piece of a transfer: `bytes` at most, from its offset in the storage on. */
+static void add_piece(const filler *f, const plait_plan_step *step, plait_run_list *list,
+                      const plait_box *piece, uint64_t offset, uint64_t staged, uint64_t bytes) {
+    const plait_plan_transfer *transfer = &f->run->plan->transfers[step->item];
+    bool rows = transfer->part.n_levels > 0 && boxes_on(f->run->plan, step->device);
+    const plait_box *box = rows ? piece : NULL;
+    const uint64_t *size = rows ? NULL : &piece->row_bytes;
+    plait_region source = value_region(f, transfer->source, offset, bytes);
+    plait_region target = value_region(f, transfer->target, offset, bytes);
+    uint8_t *staging = f->run->transfer_staging.bytes +
+                       (uint64_t)f->place * f->run->plan->transfer_staging_bytes + transfer->staging_offset +
+                       staged;
+    if (step->kind == PLAIT_STEP_SEND) {
+        add_transfer(list, PLAIT_COMMAND_READ, source, staging, size, box);
+    } else if (step->kind == PLAIT_STEP_RECEIVE) {
+        add_transfer(list, PLAIT_COMMAND_WRITE, target, staging, size, box);
+    } else if (transfer->route == PLAIT_ROUTE_READ) {
+        add_transfer(list, PLAIT_COMMAND_READ, source, host_address(target), size, box);
+    } else if (transfer->route == PLAIT_ROUTE_WRITE) {
+        add_transfer(list, PLAIT_COMMAND_WRITE, target, host_address(source), size, box);
+    } else if (bytes) {
+        plait_command *c = add_command(list, PLAIT_COMMAND_COPY);
+        c->copy.source = source;
+        c->copy.target = target;
+        c->copy.size_bytes = size;
+        c->copy.box = box;
+    }
+}
+
+static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
+    const plait_plan *plan = f->run->plan;
     const plait_plan_step *step = &plan->steps[s];
-    const plait_plan_transfer *transfer = &plan->transfers[step->item];
-    switch (step->kind) {
-    case PLAIT_STEP_WRITE_INPUT: {
-        const plait_plan_input *input = &plan->inputs[step->item];
-        uint64_t size = plan->graph->storages[input->storage].size_bytes;
-        uint8_t *host =
-            run->input_staging + (uint64_t)parity * plan->input_staging_bytes + input->host_offset;
-        add_transfer(list, PLAIT_COMMAND_WRITE, value_region(run, input->value, 0, size), host,
-                     &run->input_sizes[parity][step->item]);
-        break;
-    }
-    case PLAIT_STEP_LAUNCH: {
-        plait_command *c = &list->commands[list->n_commands++];
-        c->kind = PLAIT_COMMAND_LAUNCH;
-        c->launch.program = plan->segments[step->item].program;
-        c->launch.slots = run->devices[step->device].slots;
-        c->launch.dims = run->launched[parity];
-        c->launch.trace = &run->traces[step->item];
-        break;
-    }
-    case PLAIT_STEP_SEND:
-        add_transfer(list, PLAIT_COMMAND_READ, value_region(run, transfer->source, 0, transfer->size_bytes),
-                     run->transfer_staging + transfer->staging_offset,
-                     &run->transfer_sizes[parity][step->item]);
-        add_signal(run, list, parity, step->device, signal_of_step(plan, s));
-        break;
-    case PLAIT_STEP_RECEIVE:
-        add_wait(run, list, parity, plan->steps[step->waits_for].device,
-                 signal_of_step(plan, (size_t)step->waits_for));
-        add_transfer(list, PLAIT_COMMAND_WRITE, value_region(run, transfer->target, 0, transfer->size_bytes),
-                     run->transfer_staging + transfer->staging_offset,
-                     &run->transfer_sizes[parity][step->item]);
-        break;
-    case PLAIT_STEP_READ_OUTPUT: {
-        const plait_plan_output *output = &plan->outputs[step->item];
-        uint8_t *host =
-            run->output_staging + (uint64_t)parity * plan->output_staging_bytes + output->host_offset;
-        add_transfer(list, PLAIT_COMMAND_READ,
-                     value_region(run, output->value, output->source_offset, output->size_bytes), host,
-                     &run->output_sizes[parity][step->item]);
-        break;
-    }
+    for (size_t i = 0, n = pieces_of(plan, step); i < n; i++) {
+        uint64_t offset, staged;
+        plait_box whole = piece_of(plan, step, i, NULL, UINT64_MAX, &offset, &staged);
+        bool to_storage = step->kind == PLAIT_STEP_RECEIVE;
+        uint64_t row = to_storage ? whole.target_row_pitch : whole.source_row_pitch;
+        uint64_t plane = to_storage ? whole.target_plane_pitch : whole.source_plane_pitch;
+        add_piece(f, step, list, &f->at->pieces[f->run->first_piece[s] + i], offset, staged,
+                  plait_box_span(&whole, row, plane));
     }
 }
 
-static plait_status build_list(plait_run *run, int device, int parity) {
+static void add_input(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+    const plait_plan *plan = f->run->plan;
+    const plait_plan_input *input = &plan->inputs[step->item];
+    uint64_t size = plan->graph->storages[input->storage].size_bytes;
+    uint8_t *host =
+        f->run->input_staging.bytes + (uint64_t)f->place * plan->input_staging_bytes + input->host_offset;
+    if (input->home != PLAIT_NO_SLOT)
+        host = host_address(value_region(f, plan->inputs[input->home].value, 0, size));
+    add_transfer(list, PLAIT_COMMAND_WRITE, value_region(f, input->value, 0, size), host,
+                 &f->at->input_sizes[step->item], NULL);
+}
+
+static void add_output(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+    const plait_plan *plan = f->run->plan;
+    const plait_plan_output *output = &plan->outputs[step->item];
+    uint8_t *host =
+        f->run->output_staging.bytes + (uint64_t)f->place * plan->output_staging_bytes + output->host_offset;
+    add_transfer(list, PLAIT_COMMAND_READ,
+                 value_region(f, output->value, output->source_offset, output->size_bytes), host,
+                 &f->at->output_sizes[step->item], NULL);
+}
+
+static void add_launch(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+    plait_command *c = add_command(list, PLAIT_COMMAND_LAUNCH);
+    c->launch.program = f->run->plan->segments[step->item].program;
+    c->launch.slots = f->at->slots[step->device];
+    c->launch.dims = f->at->dims;
+    c->launch.trace = &f->run->traces[step->item];
+}
+
+static void add_waits(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+    const plait_plan *plan = f->run->plan;
+    for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+        const plait_plan_step *other = &plan->steps[plan->waits[w].step];
+        const plait_run_source *source = &f->run->sources[step->queue * plan->n_queues + other->queue];
+        const uint64_t *values = plan->waits[w].before ? f->at->before : f->at->signals;
+        const uint64_t *value = &values[f->run->first_signal[other->queue] + other->signal - 1];
+        plait_command *c = add_command(list, PLAIT_COMMAND_WAIT);
+        c->wait.event = source->event;
+        c->wait.value = value;
+        if (source->relayed)
+            f->at->requests[f->at->n_requests++] =
+                (plait_run_request){.source = other->queue,
+                                    .rank = other->signal + (plan->waits[w].before ? 0 : UINT32_MAX / 2),
+                                    .from = plait_context_queue_at(plan->context, other->queue)->timeline,
+                                    .target = source->event,
+                                    .value = value};
+    }
+}
+
+static void add_signal(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+    if (!step->signal) return;
+    plait_command *c = add_command(list, PLAIT_COMMAND_SIGNAL);
+    c->signal.event = plait_context_queue_at(f->run->plan->context, step->queue)->timeline;
+    c->signal.value = &f->at->signals[f->run->first_signal[step->queue] + step->signal - 1];
+}
+
+/* What the relay is asked for stands in the order of the values of each source. */
+static int by_rank(const void *a, const void *b) {
+    const plait_run_request *x = a, *y = b;
+    if (x->source != y->source) return x->source < y->source ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+void plait_run_fill_lists(plait_run *run, int place) {
     const plait_plan *plan = run->plan;
-    plait_run_list *list = &run->devices[device].lists[parity];
-    size_t most = 2 * plan->n_steps + (size_t)plan->context->n_devices + 1;
-    list->commands = plait_alloc_array(most, sizeof *list->commands);
-    if (!list->commands) return plait_error_memory("run: command list", most * sizeof *list->commands);
-    for (int other = 0; other < plan->context->n_devices; other++)
-        if (other != device) add_wait(run, list, parity, other, 0);
-    for (size_t s = 0; s < plan->n_steps; s++)
-        if (plan->steps[s].device == device) add_plan_step(run, list, parity, s);
-    add_signal(run, list, parity, device, run->devices[device].n_signals);
+    filler f = {run, place, &run->places[place]};
+    for (size_t q = 0; q < plan->n_queues; q++) f.at->lists[q].n_commands = 0;
+    for (int d = 0; d < plan->context->n_devices; d++)
+        f.at->slots[d][PLAIT_SLOT_ARENA] = plan->context->devices[d].arena;
+    f.at->n_requests = 0;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        plait_run_list *list = &f.at->lists[step->queue];
+        add_waits(&f, step, list);
+        if (step->kind == PLAIT_STEP_LAUNCH) add_launch(&f, step, list);
+        if (step->kind == PLAIT_STEP_WRITE_INPUT) add_input(&f, step, list);
+        if (step->kind == PLAIT_STEP_READ_OUTPUT) add_output(&f, step, list);
+        if (is_transfer(step)) add_pieces(&f, s, list);
+        add_signal(&f, step, list);
+    }
+    if (f.at->n_requests) qsort(f.at->requests, f.at->n_requests, sizeof *f.at->requests, by_rank);
+}
+
+/* ---- room ---- */
+
+static plait_status reserve_place(plait_run *run, plait_run_place *place, const size_t *n_commands,
+                                  size_t n_waits) {
+    size_t n_queues = run->plan->n_queues;
+    place->pieces = plait_alloc_array(run->n_pieces, sizeof *place->pieces);
+    place->signals = plait_alloc_array(run->n_signals, sizeof *place->signals);
+    place->before = plait_alloc_array(run->n_signals, sizeof *place->before);
+    place->handed = plait_alloc_array(n_queues * n_queues, sizeof *place->handed);
+    place->requests = plait_alloc_array(n_waits, sizeof *place->requests);
+    place->lists = plait_alloc_array(n_queues, sizeof *place->lists);
+    if (!place->pieces || !place->signals || !place->before || !place->handed || !place->requests ||
+        !place->lists)
+        return plait_error_memory("run: lists", n_queues * n_queues * sizeof *place->handed);
+    for (size_t q = 0; q < n_queues; q++) {
+        plait_run_list *list = &place->lists[q];
+        if (run->plan->queues[q].n_steps == 0) continue;
+        list->room = run->plan->context->n_devices > 1 ? (int)n_queues : 0;
+        list->commands = plait_alloc_array((size_t)list->room + n_commands[q], sizeof *list->commands);
+        if (!list->commands)
+            return plait_error_memory("run: command list", n_commands[q] * sizeof *list->commands);
+    }
     return PLAIT_OK;
 }
 
-plait_status plait_run_build_lists(plait_run *run) {
-    int n_devices = run->plan->context->n_devices;
-    run->n_signal_values = 0;
-    for (int d = 0; d < n_devices; d++) {
-        run->devices[d].n_signals = count_signals(run->plan, d);
-        run->n_signal_values += run->devices[d].n_signals;
+/* How each queue of the plan waits for each queue that there is. */
+static plait_status find_sources(plait_run *run) {
+    const plait_plan *plan = run->plan;
+    plait_context *context = plan->context;
+    run->sources = plait_alloc_array(plan->n_queues * plan->n_queues, sizeof *run->sources);
+    if (!run->sources)
+        return plait_error_memory("run", plan->n_queues * plan->n_queues * sizeof *run->sources);
+    for (uint32_t q = 0; context->n_devices > 1 && q < plan->n_queues; q++) {
+        for (uint32_t other = 0; plan->queues[q].n_steps && other < plan->n_queues; other++) {
+            plait_run_source *source = &run->sources[q * plan->n_queues + other];
+            if (other == q || !plait_context_queue_at(context, other)->queue) continue;
+            PLAIT_TRY(plait_context_awaitable(context, (int)(q / PLAIT_DEVICE_QUEUES), other, &source->event,
+                                              &source->relayed));
+        }
     }
-    for (int parity = 0; parity < 2; parity++) {
-        run->signal_values[parity] = plait_alloc_array(run->n_signal_values, sizeof(uint64_t));
-        run->end_values[parity] = plait_alloc_array((size_t)n_devices, sizeof(uint64_t));
-        if (!run->signal_values[parity] || !run->end_values[parity])
-            return plait_error_memory("run: signals", 0);
-    }
-    for (int d = 0; d < n_devices; d++)
-        for (int parity = 0; parity < 2; parity++) PLAIT_TRY(build_list(run, d, parity));
     return PLAIT_OK;
+}
+
+/* Requests that may be under way: of every place the waits that are relayed, and one hand-over for each source. */
+static plait_status reserve_relay(plait_run *run) {
+    const plait_plan *plan = run->plan;
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_queues * plan->n_queues; i++) n += run->sources[i].relayed;
+    for (size_t s = 0; s < plan->n_steps; s++)
+        for (uint32_t w = 0; w < plan->steps[s].n_waits; w++) {
+            uint32_t other = plan->steps[plan->waits[plan->steps[s].first_wait + w].step].queue;
+            n += run->sources[plan->steps[s].queue * plan->n_queues + other].relayed;
+        }
+    n *= (size_t)run->depth;
+    if (n) PLAIT_TRY(plait_relay_reserve(plan->context->relay, n));
+    run->n_reserved = n;
+    return PLAIT_OK;
+}
+
+plait_status plait_run_reserve_lists(plait_run *run) {
+    const plait_plan *plan = run->plan;
+    size_t *n_commands = plait_alloc_array(plan->n_queues, sizeof *n_commands);
+    run->first_signal = plait_alloc_array(plan->n_queues, sizeof *run->first_signal);
+    run->first_piece = plait_alloc_array(plan->n_steps, sizeof *run->first_piece);
+    if (!n_commands || !run->first_signal || !run->first_piece) {
+        free(n_commands);
+        return plait_error_memory("run: lists", plan->n_steps * sizeof *run->first_piece);
+    }
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        size_t pieces = pieces_of(plan, step);
+        n_commands[step->queue] += step->n_waits + pieces + 1;
+        run->first_piece[s] = run->n_pieces;
+        run->n_pieces += is_transfer(step) ? pieces : 0;
+    }
+    for (size_t q = 0; q < plan->n_queues; q++) {
+        run->first_signal[q] = run->n_signals;
+        run->n_signals += plan->queues[q].n_signals;
+    }
+    plait_status status = PLAIT_OK;
+    for (int p = 0; status == PLAIT_OK && p < run->depth; p++)
+        status = reserve_place(run, &run->places[p], n_commands, plan->n_waits);
+    free(n_commands);
+    PLAIT_TRY(status);
+    PLAIT_TRY(find_sources(run));
+    return reserve_relay(run);
 }

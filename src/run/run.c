@@ -1,7 +1,8 @@
-/* A run: creating it, setting dims and inputs, stepping, waiting, reading outputs. Tracing is in trace.c.
+/* A run: creating it, setting dims and inputs, stepping, waiting, reading outputs. The command lists are made in lists.c
+ * and handed over in submit.c; tracing is in trace.c.
  *
- * Invariant: a step allocates nothing. Inputs of step s lie in half s % 2 of the staging, which the host may fill
- * once step s - 2 has ended; outputs likewise. */
+ * Invariant: a step allocates nothing. Inputs of step s lie at place s % depth, which the host may fill once step
+ * s - depth has ended; outputs likewise. */
 #include "run/run.h"
 
 #include "base/alloc.h"
@@ -13,52 +14,82 @@
 
 /* ---- creating ---- */
 
-static plait_status allocate(plait_run *run) {
-    const plait_plan *plan = run->plan;
-    size_t n_dims = plan->graph->n_dims;
-    uint64_t transfer_bytes, in_bytes, out_bytes;
-    if (!plait_mul_u64(plan->input_staging_bytes, 2, &in_bytes) ||
-        !plait_mul_u64(plan->output_staging_bytes, 2, &out_bytes))
+/* Host memory for all places, pinned where a device that is not mapped offers it. Zeroed. */
+static plait_status open_staging(plait_run *run, uint64_t place_bytes, plait_run_staging *out) {
+    const plait_context *context = run->plan->context;
+    uint64_t size_bytes;
+    void *bytes = NULL;
+    if (!plait_mul_u64(place_bytes, (uint64_t)run->depth, &size_bytes) || size_bytes > SIZE_MAX)
         return plait_error(PLAIT_OUT_OF_RANGE, "staging: sizes overflow");
-    transfer_bytes = plan->transfer_staging_bytes;
-    run->dims = plait_alloc_array(n_dims, sizeof(int64_t));
-    run->input_staging = plait_alloc_aligned(64, in_bytes);
-    run->output_staging = plait_alloc_aligned(64, out_bytes);
-    run->transfer_staging = plait_alloc_aligned(64, transfer_bytes);
-    run->traces = plait_alloc_array(plan->n_segments, sizeof *run->traces);
-    bool all = run->dims && run->input_staging && run->output_staging && run->transfer_staging && run->traces;
-    for (int p = 0; p < 2; p++) {
-        run->launched[p] = plait_alloc_array(n_dims, sizeof(int64_t));
-        run->input_sizes[p] = plait_alloc_array(plan->n_inputs, sizeof(uint64_t));
-        run->output_sizes[p] = plait_alloc_array(plan->n_outputs, sizeof(uint64_t));
-        run->transfer_sizes[p] = plait_alloc_array(plan->n_transfers, sizeof(uint64_t));
-        all =
-            all && run->launched[p] && run->input_sizes[p] && run->output_sizes[p] && run->transfer_sizes[p];
+    for (int d = 0; d < context->n_devices && size_bytes && !out->device; d++) {
+        plait_device *device = context->devices[d].device;
+        if (context->devices[d].info.caps & PLAIT_CAP_MAPPED) continue;
+        plait_status status = device->vtable->host_alloc(device, size_bytes, &bytes);
+        if (status == PLAIT_UNSUPPORTED) continue;
+        PLAIT_TRY(status);
+        out->device = device;
+        memset(bytes, 0, size_bytes);
     }
-    if (!all) return plait_error_memory("run staging", in_bytes + out_bytes + transfer_bytes);
-    memcpy(run->dims, plan->bounds, n_dims * sizeof(int64_t));
+    if (!bytes) bytes = plait_alloc_aligned(64, size_bytes);
+    if (!bytes) return plait_error_memory("run staging", size_bytes);
+    out->bytes = bytes;
     return PLAIT_OK;
 }
 
-static plait_status open_device(plait_run *run, int d) {
+static void close_staging(plait_run_staging *staging) {
+    if (staging->device)
+        staging->device->vtable->host_free(staging->device, staging->bytes);
+    else
+        free(staging->bytes);
+}
+
+static plait_status open_places(plait_run *run) {
     const plait_plan *plan = run->plan;
-    plait_context_entry *entry = &plan->context->devices[d];
-    const plait_device_vtable *vtable = entry->device->vtable;
-    const plait_residence_device *resident = &plan->residence->devices[d];
-    plait_run_device *row = &run->devices[d];
-    row->n_slots = PLAIT_SLOT_WEIGHTS + (int)resident->n_weights;
-    row->slots = plait_alloc_array((size_t)row->n_slots, sizeof *row->slots);
-    if (!row->slots) return plait_error_memory("run slots", 0);
-    uint64_t input_bytes = plan->devices[d].input_bytes;
-    if (plan->devices[d].n_positions) /* a used slot has a buffer, though its values may have no bytes */
-        PLAIT_TRY(vtable->buffer_create(entry->device, input_bytes ? input_bytes : 1, PLAIT_BUFFER_TEMPORARY,
-                                        &row->inputs));
-    PLAIT_TRY(vtable->event_create(entry->device, &row->event));
-    row->slots[PLAIT_SLOT_ARENA] = entry->arena;
-    row->slots[PLAIT_SLOT_INPUTS] = row->inputs;
-    row->slots[PLAIT_SLOT_STATE] = run->state ? run->state->buffers[d] : NULL;
-    for (size_t i = 0; i < resident->n_weights; i++)
-        row->slots[PLAIT_SLOT_WEIGHTS + i] = resident->weights[i];
+    size_t n_dims = plan->graph->n_dims, n_devices = (size_t)plan->context->n_devices;
+    run->depth = plan->depth;
+    run->places = plait_alloc_array((size_t)run->depth, sizeof *run->places);
+    run->inputs = plait_alloc_array((size_t)run->depth * n_devices, sizeof *run->inputs);
+    run->dims = plait_alloc_array(n_dims, sizeof(int64_t));
+    run->traces = plait_alloc_array(plan->n_segments, sizeof *run->traces);
+    if (!run->places || !run->inputs || !run->dims || !run->traces) return plait_error_memory("run", 0);
+    for (int p = 0; p < run->depth; p++) {
+        plait_run_place *place = &run->places[p];
+        place->dims = plait_alloc_array(n_dims, sizeof(int64_t));
+        place->input_sizes = plait_alloc_array(plan->n_inputs, sizeof(uint64_t));
+        place->output_sizes = plait_alloc_array(plan->n_outputs, sizeof(uint64_t));
+        place->slots = plait_alloc_array(n_devices, sizeof *place->slots);
+        if (!place->dims || !place->input_sizes || !place->output_sizes || !place->slots)
+            return plait_error_memory("run", n_devices * sizeof *place->slots);
+    }
+    memcpy(run->dims, plan->bounds, n_dims * sizeof(int64_t));
+    PLAIT_TRY(open_staging(run, plan->input_staging_bytes, &run->input_staging));
+    PLAIT_TRY(open_staging(run, plan->output_staging_bytes, &run->output_staging));
+    return open_staging(run, plan->transfer_staging_bytes, &run->transfer_staging);
+}
+
+/* Inputs on a device, one buffer a place; those that the host writes there are zero until it does. */
+static plait_status open_inputs(plait_run *run, int d, int p, plait_buffer **out) {
+    plait_device *device = run->plan->context->devices[d].device;
+    uint64_t input_bytes = run->plan->devices[d].input_bytes;
+    if (run->plan->devices[d].n_positions == 0) return PLAIT_OK;
+    PLAIT_TRY(
+        device->vtable->buffer_create(device, input_bytes ? input_bytes : 1, PLAIT_BUFFER_TEMPORARY,
+                                      out)); /* a used slot has a buffer, though its values have no bytes */
+    run->inputs[p * run->plan->context->n_devices + d] = *out;
+    bool mapped = (run->plan->context->devices[d].info.caps & PLAIT_CAP_MAPPED) != 0;
+    if (mapped && input_bytes) memset((*out)->host, 0, input_bytes);
+    return PLAIT_OK;
+}
+
+static plait_status open_device(plait_run *run, int d, int p) {
+    const plait_residence_device *resident = &run->plan->residence->devices[d];
+    size_t n_slots = PLAIT_SLOT_WEIGHTS + resident->n_weights;
+    plait_buffer **slots = plait_alloc_array(n_slots, sizeof *slots);
+    if (!slots) return plait_error_memory("run slots", n_slots * sizeof *slots);
+    run->places[p].slots[d] = slots;
+    PLAIT_TRY(open_inputs(run, d, p, &slots[PLAIT_SLOT_INPUTS]));
+    slots[PLAIT_SLOT_STATE] = run->state ? run->state->buffers[d] : NULL;
+    for (size_t i = 0; i < resident->n_weights; i++) slots[PLAIT_SLOT_WEIGHTS + i] = resident->weights[i];
     return PLAIT_OK;
 }
 
@@ -79,12 +110,16 @@ static plait_status open_run(plait_run *run, const plait_run_options *options) {
         PLAIT_TRY(plait_session_state_create(&run->state, plan->residence));
         run->own_state = true;
     }
-    run->devices = plait_alloc_array((size_t)plan->context->n_devices, sizeof *run->devices);
-    if (!run->devices) return plait_error_memory("run", 0);
-    PLAIT_TRY(allocate(run));
-    for (int d = 0; d < plan->context->n_devices; d++) PLAIT_TRY(open_device(run, d));
+    PLAIT_TRY(open_places(run));
+    for (int p = 0; p < run->depth; p++)
+        for (int d = 0; d < plan->context->n_devices; d++) PLAIT_TRY(open_device(run, d, p));
     PLAIT_TRY(plait_run_list_checks(run));
-    return plait_run_build_lists(run);
+    PLAIT_TRY(plait_run_reserve_lists(run));
+    for (int p = 0; p < run->depth; p++) {
+        run->places[p].arenas = plan->context->arenas;
+        plait_run_fill_lists(run, p);
+    }
+    return PLAIT_OK;
 }
 
 plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run_options *options) {
@@ -104,41 +139,49 @@ plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run
 /* Waits until no queue touches anything of the run any more, after a failure too: a queue that has failed walks its
  * lists to their ends, and one that waits for it wakes up and fails. */
 static void finish_queues(plait_run *run) {
-    for (int d = 0; (run->step > 0 || run->failed) && d < run->plan->context->n_devices; d++) {
-        const plait_context_entry *entry = &run->plan->context->devices[d];
-        (void)entry->device->vtable->synchronise(entry->queue);
+    for (uint32_t q = 0; run->submitted && q < run->plan->n_queues; q++) {
+        plait_context_queue *queue = plait_context_queue_at(run->plan->context, q);
+        if (run->plan->queues[q].n_steps) (void)queue->queue->device->vtable->synchronise(queue->queue);
     }
+    if (run->submitted) plait_run_forget(run);
+}
+
+static void close_place(plait_run *run, plait_run_place *place) {
+    for (int d = 0; place->slots && d < run->plan->context->n_devices; d++) free(place->slots[d]);
+    for (size_t q = 0; place->lists && q < run->plan->n_queues; q++) free(place->lists[q].commands);
+    free(place->dims);
+    free(place->input_sizes);
+    free(place->output_sizes);
+    free(place->pieces);
+    free(place->signals);
+    free(place->before);
+    free(place->handed);
+    free(place->slots);
+    free(place->lists);
+    free(place->requests);
 }
 
 void plait_run_destroy(plait_run *run) {
     if (!run) return;
+    size_t n_devices = (size_t)run->plan->context->n_devices;
     finish_queues(run);
-    for (int d = 0; run->devices && d < run->plan->context->n_devices; d++) {
-        plait_run_device *row = &run->devices[d];
-        const plait_device_vtable *vtable = run->plan->context->devices[d].device->vtable;
-        if (row->inputs) vtable->buffer_destroy(row->inputs);
-        if (row->event) vtable->event_destroy(row->event);
-        free(row->lists[0].commands);
-        free(row->lists[1].commands);
-        free(row->slots);
-    }
+    if (run->n_reserved) plait_relay_release(run->plan->context->relay, run->n_reserved);
+    for (int p = 0; run->places && p < run->depth; p++) close_place(run, &run->places[p]);
+    for (size_t i = 0; run->inputs && i < (size_t)run->depth * n_devices; i++)
+        if (run->inputs[i]) run->inputs[i]->device->vtable->buffer_destroy(run->inputs[i]);
     for (size_t s = 0; run->traces && s < run->plan->n_segments; s++) free(run->traces[s].spans);
-    for (int p = 0; p < 2; p++) {
-        free(run->launched[p]);
-        free(run->input_sizes[p]);
-        free(run->output_sizes[p]);
-        free(run->transfer_sizes[p]);
-        free(run->signal_values[p]);
-        free(run->end_values[p]);
-    }
     if (run->own_state) plait_session_state_destroy(run->state);
-    free(run->devices);
+    close_staging(&run->input_staging);
+    close_staging(&run->output_staging);
+    close_staging(&run->transfer_staging);
+    free(run->places);
+    free(run->inputs);
+    free(run->first_signal);
+    free(run->first_piece);
+    free(run->sources);
     free(run->traces);
     free(run->checks);
     free(run->dims);
-    free(run->input_staging);
-    free(run->output_staging);
-    free(run->transfer_staging);
     plait_plan_release(run->plan);
     free(run);
 }
@@ -188,14 +231,49 @@ plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value) 
     return plait_run_set_dim_at(run, index, value);
 }
 
-/* Waits until step number `step` (from 0) has ended on every device. */
+/* Waits until step number `step` (from 0) has ended. */
 static plait_status wait_step(plait_run *run, uint64_t step) {
-    for (int d = 0; d < run->plan->context->n_devices; d++) {
-        const plait_run_device *row = &run->devices[d];
-        const plait_device_vtable *vtable = run->plan->context->devices[d].device->vtable;
-        PLAIT_TRY(vtable->event_wait(row->event, (step + 1) * row->n_signals, UINT64_MAX));
+    const plait_plan *plan = run->plan;
+    const plait_run_place *place = &run->places[step % (uint64_t)run->depth];
+    for (uint32_t q = 0; q < plan->n_queues; q++) {
+        if (!plan->queues[q].awaited) continue;
+        plait_event *timeline = plait_context_queue_at(plan->context, q)->timeline;
+        uint64_t end = place->signals[run->first_signal[q] + plan->queues[q].n_signals - 1];
+        PLAIT_TRY(timeline->device->vtable->event_wait(timeline, end, UINT64_MAX));
     }
     return PLAIT_OK;
+}
+
+/* The run can not go on; neither can the context, whose queue has failed. */
+static plait_status fail_run(plait_run *run, plait_status status) {
+    plait_context *context = run->plan->context;
+    run->failed = true;
+    plait_error_save(status, &run->failure);
+    pthread_mutex_lock(&context->submit_lock);
+    plait_context_fail(context, status);
+    pthread_mutex_unlock(&context->submit_lock);
+    return status;
+}
+
+/* Waits until the places of the coming step are free. */
+static plait_status wait_place(plait_run *run) {
+    if (run->failed) return plait_error_raise(&run->failure);
+    if (run->step < (uint64_t)run->depth) return PLAIT_OK;
+    plait_status status = wait_step(run, run->step - (uint64_t)run->depth);
+    if (status == PLAIT_OK) return PLAIT_OK;
+    return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
+}
+
+void *plait_run_input_bytes(const plait_run *run, size_t index) {
+    const plait_plan *plan = run->plan;
+    const plait_plan_input *input = &plan->inputs[index];
+    size_t place = (size_t)(run->step % (uint64_t)run->depth);
+    if (input->home == PLAIT_NO_SLOT)
+        return run->input_staging.bytes + place * plan->input_staging_bytes + input->host_offset;
+    const plait_plan_value *value = &plan->values[plan->inputs[input->home].value];
+    const plait_buffer *buffer =
+        run->inputs[place * (size_t)plan->context->n_devices + (size_t)value->device];
+    return (uint8_t *)buffer->host + value->offset;
 }
 
 plait_status plait_run_input_at(plait_run *run, int index, void **out_bytes, uint64_t *out_size_bytes) {
@@ -203,10 +281,9 @@ plait_status plait_run_input_at(plait_run *run, int index, void **out_bytes, uin
     if (index < 0 || (size_t)index >= plan->n_inputs)
         return plait_error(PLAIT_OUT_OF_RANGE, "run of %s: input number %d, there are %zu", plan->name, index,
                            plan->n_inputs);
-    if (run->step >= 2) PLAIT_TRY(wait_step(run, run->step - 2));
-    const plait_plan_input *input = &plan->inputs[index];
-    *out_bytes = run->input_staging + (run->step % 2) * plan->input_staging_bytes + input->host_offset;
-    *out_size_bytes = plan->graph->storages[input->storage].size_bytes;
+    PLAIT_TRY(wait_place(run));
+    *out_bytes = plait_run_input_bytes(run, (size_t)index);
+    *out_size_bytes = plan->graph->storages[plan->inputs[index].storage].size_bytes;
     return PLAIT_OK;
 }
 
@@ -216,8 +293,7 @@ plait_status plait_run_input(plait_run *run, const char *input, void **out_bytes
     return plait_run_input_at(run, index, out_bytes, out_size_bytes);
 }
 
-/* Bytes of a tensor from its first to its last element at the current dims. */
-static uint64_t span_now(const plait_run *run, uint32_t tensor_id) {
+uint64_t plait_run_span_now(const plait_run *run, uint32_t tensor_id) {
     const plait_graph_tensor *tensor = &run->plan->graph->tensors[tensor_id];
     plait_operand operand = tensor->shape;
     if (tensor->outer.dim >= 0)
@@ -231,7 +307,8 @@ plait_status plait_run_write(plait_run *run, const char *input, const void *byte
     uint64_t capacity;
     PLAIT_TRY(plait_run_input_index(run, input, &index));
     PLAIT_TRY(plait_run_input_at(run, index, &staging, &capacity));
-    uint64_t needed = span_now(run, run->plan->graph->storages[run->plan->inputs[index].storage].root);
+    uint64_t needed =
+        plait_run_span_now(run, run->plan->graph->storages[run->plan->inputs[index].storage].root);
     if (size_bytes > needed)
         return plait_error(PLAIT_INVALID_ARGUMENT,
                            "run of %s: input \"%s\": %llu bytes, expected at most %llu", run->plan->name,
@@ -242,70 +319,27 @@ plait_status plait_run_write(plait_run *run, const char *input, const void *byte
 
 /* ---- the step ---- */
 
-static void set_sizes(plait_run *run, int parity) {
+static void set_sizes(plait_run *run, int p) {
     const plait_plan *plan = run->plan;
-    memcpy(run->launched[parity], run->dims, plan->graph->n_dims * sizeof *run->dims);
+    plait_run_place *place = &run->places[p];
+    memcpy(place->dims, run->dims, plan->graph->n_dims * sizeof *run->dims);
     for (size_t i = 0; i < plan->n_inputs; i++)
-        run->input_sizes[parity][i] = span_now(run, plan->graph->storages[plan->inputs[i].storage].root);
+        place->input_sizes[i] = plait_run_span_now(run, plan->graph->storages[plan->inputs[i].storage].root);
     for (size_t o = 0; o < plan->n_outputs; o++)
-        run->output_sizes[parity][o] = span_now(run, plan->graph->outputs[plan->outputs[o].output].tensor);
-    for (size_t t = 0; t < plan->n_transfers; t++)
-        run->transfer_sizes[parity][t] =
-            span_now(run, plan->graph->storages[plan->values[plan->transfers[t].source].storage].root);
-}
-
-static void set_signals(plait_run *run, int parity) {
-    size_t k = 0;
-    for (int d = 0; d < run->plan->context->n_devices; d++) {
-        uint64_t n = run->devices[d].n_signals;
-        run->end_values[parity][d] = run->step * n;
-        for (uint64_t i = 1; i <= n; i++) run->signal_values[parity][k++] = run->step * n + i;
-    }
-}
-
-/* The arena may have been replaced by a larger one for another plan. Regions of the lists point to slots' buffers. */
-static void use_arena(plait_run *run, int d) {
-    plait_run_device *row = &run->devices[d];
-    plait_buffer *arena = run->plan->context->devices[d].arena;
-    if (row->slots[PLAIT_SLOT_ARENA] == arena) return;
-    for (int p = 0; p < 2; p++)
-        for (int i = 0; i < row->lists[p].n_commands; i++) {
-            plait_command *c = &row->lists[p].commands[i];
-            bool moves = c->kind == PLAIT_COMMAND_WRITE || c->kind == PLAIT_COMMAND_READ;
-            if (moves && c->transfer.region.buffer == row->slots[PLAIT_SLOT_ARENA])
-                c->transfer.region.buffer = arena;
-        }
-    row->slots[PLAIT_SLOT_ARENA] = arena;
-}
-
-static plait_status submit(plait_run *run, int parity) {
-    plait_context *context = run->plan->context;
-    plait_status status = PLAIT_OK;
-    pthread_mutex_lock(&context->submit_lock);
-    for (int d = 0; status == PLAIT_OK && d < context->n_devices; d++) {
-        const plait_run_list *list = &run->devices[d].lists[parity];
-        use_arena(run, d);
-        status = context->devices[d].device->vtable->submit(context->devices[d].queue, list->commands,
-                                                            list->n_commands);
-    }
-    pthread_mutex_unlock(&context->submit_lock);
-    return status;
+        place->output_sizes[o] =
+            plait_run_span_now(run, plan->graph->outputs[plan->outputs[o].output].tensor);
+    plait_run_set_pieces(run, p);
 }
 
 plait_status plait_run_step(plait_run *run) {
-    int parity = (int)(run->step % 2);
-    if (run->failed) return plait_error_raise(&run->failure);
-    if (run->step >= 2) PLAIT_TRY(wait_step(run, run->step - 2));
+    int place = (int)(run->step % (uint64_t)run->depth);
+    PLAIT_TRY(wait_place(run));
     PLAIT_TRY(plait_run_check_ids(run));
-    set_sizes(run, parity);
-    set_signals(run, parity);
-    plait_status status = submit(run, parity);
-    if (status != PLAIT_OK) {
-        plait_error_context(status, "run of %s: step %llu", run->plan->name, (unsigned long long)run->step);
-        run->failed = true;
-        plait_error_save(status, &run->failure);
-        return status;
-    }
+    set_sizes(run, place);
+    plait_status status = plait_run_submit(run, place);
+    if (status != PLAIT_OK)
+        return plait_error_context(status, "run of %s: step %llu", run->plan->name,
+                                   (unsigned long long)run->step);
     run->step++;
     return PLAIT_OK;
 }
@@ -315,10 +349,7 @@ plait_status plait_run_wait(plait_run *run) {
     if (run->step == 0) return PLAIT_OK;
     plait_status status = wait_step(run, run->step - 1);
     if (status == PLAIT_OK) return PLAIT_OK;
-    plait_error_context(status, "run of %s", run->plan->name);
-    run->failed = true;
-    plait_error_save(status, &run->failure);
-    return status;
+    return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
 }
 
 plait_status plait_run_output_at(plait_run *run, int index, const void **out_bytes,
@@ -329,10 +360,10 @@ plait_status plait_run_output_at(plait_run *run, int index, const void **out_byt
                            index, plan->n_outputs);
     if (run->step == 0) return plait_error(PLAIT_WRONG_STATE, "run of %s: no step was made yet", plan->name);
     PLAIT_TRY(plait_run_wait(run));
-    int parity = (int)((run->step - 1) % 2);
-    *out_bytes = run->output_staging + (uint64_t)parity * plan->output_staging_bytes +
-                 plan->outputs[index].host_offset;
-    *out_size_bytes = run->output_sizes[parity][index];
+    uint64_t place = (run->step - 1) % (uint64_t)run->depth;
+    *out_bytes =
+        run->output_staging.bytes + place * plan->output_staging_bytes + plan->outputs[index].host_offset;
+    *out_size_bytes = run->places[place].output_sizes[index];
     return PLAIT_OK;
 }
 

@@ -1,5 +1,9 @@
-/* Inside of a run: one command list for each queue and each parity of the step, made once; what changes from step to
- * step is read through pointers into this struct. */
+/* Inside of a run: one command list for each queue and each step that may be in flight, made once; what changes from
+ * step to step is read through pointers into this struct.
+ *
+ * Everything that a step in flight needs for itself (staging, sizes, dims, the values of signals) exists `depth` times:
+ * step s uses place s % depth, once step s - depth has ended.
+ */
 #ifndef PLAIT_RUN_RUN_H
 #define PLAIT_RUN_RUN_H
 
@@ -7,52 +11,89 @@
 #include "plait/run.h"
 #include "plan/plan.h"
 
-/* Commands of one device's queue for one parity. */
+/* How a queue of the plan waits for another queue of the context. */
+typedef struct plait_run_source {
+    plait_event *event; /* the timeline, or a mirror of it. Borrowed from the context. */
+    bool relayed;       /* every value must be asked of the relay */
+} plait_run_source;
+
+/* A wait whose value the relay has to pass on. */
+typedef struct plait_run_request {
+    uint32_t source;   /* queue of the context */
+    uint32_t rank;     /* order of its values among those of the source */
+    plait_event *from; /* its timeline */
+    plait_event *target;
+    const uint64_t *value;
+} plait_run_request;
+
+/* Commands of one queue for one place. In front of them is room for what hand-over from another run adds. */
 typedef struct plait_run_list {
-    plait_command *commands; /* Owned. */
-    int n_commands;
+    plait_command *commands; /* Owned. `room` commands, then the step's own. */
+    int room, n_commands;
 } plait_run_list;
 
-typedef struct plait_run_device {
-    plait_run_list lists[2];
-    plait_buffer *inputs; /* Owned. SLOT_INPUTS */
-    plait_buffer **slots; /* Owned array: buffers of all slots; SLOT_ARENA is set at each step */
-    int n_slots;
-    plait_event *event; /* Owned. Timeline of this run on this queue: see `signals`. */
-    uint64_t n_signals; /* signals in one step */
-} plait_run_device;
+typedef struct plait_run_place {
+    int64_t *dims;          /* values of the named dims */
+    uint64_t *input_sizes;  /* [input] bytes to move */
+    uint64_t *output_sizes; /* [output] */
+    plait_box *pieces;      /* of transfers, in the order of the commands that move them */
+    uint64_t *signals;      /* [queue][signal] values that the step's signals make */
+    uint64_t *before;       /* the same of the step before */
+    uint64_t *handed;       /* [queue of the plan][queue of the context] values that hand-over waits for */
+    plait_buffer ***slots;  /* [device] owned arrays of the buffers of all slots */
+    plait_run_list *lists;  /* [queue] */
+    plait_run_request *requests;
+    size_t n_requests;
+    uint64_t arenas; /* the context's arenas for which the lists were made, by their count */
+} plait_run_place;
+
+/* Host memory that devices transfer from and to. */
+typedef struct plait_run_staging {
+    uint8_t *bytes;
+    plait_device *device; /* that gave it, pinned; NULL: ordinary memory */
+} plait_run_staging;
 
 struct plait_run {
     plait_plan *plan; /* Retained. */
     plait_session_state *state;
     bool own_state;
-    int64_t *dims;           /* values of the named dims, for the next step */
-    int64_t *launched[2];    /* the values that the commands of each parity read */
-    uint8_t *input_staging;  /* two halves */
-    uint8_t *output_staging; /* two halves */
-    uint8_t *transfer_staging;
-    uint64_t *input_sizes[2]; /* bytes to move by input index, by parity */
-    uint64_t *output_sizes[2];
-    uint64_t *transfer_sizes[2];
-    plait_run_device *devices;
-    /* Values that signal and wait commands read: [device][signal] for the step of each parity. */
-    uint64_t *signal_values[2];
-    uint64_t *end_values[2]; /* [device]: value at the end of the previous step, to wait for */
-    size_t n_signal_values;
-    uint32_t *checks; /* nodes whose run-time inputs are checked before a step, equal ones once */
+    int64_t *dims; /* values of the named dims, for the next step */
+    int depth;
+    plait_run_place *places;                                           /* [depth] */
+    plait_run_staging input_staging, output_staging, transfer_staging; /* depth parts each */
+    plait_buffer **inputs; /* Owned. [place * n_devices + device] SLOT_INPUTS */
+    size_t *first_signal;  /* [queue] place of its signals among all */
+    size_t *first_piece;   /* [step of the plan] */
+    size_t n_signals, n_pieces;
+    plait_run_source *sources; /* [queue of the plan][queue of the context] */
+    size_t n_reserved;         /* requests for which the relay keeps room */
+    uint32_t *checks;          /* nodes whose run-time inputs are checked before a step, equal ones once */
     size_t n_checks;
-    uint64_t step; /* steps submitted so far */
+    uint64_t step;                 /* steps submitted so far */
+    bool submitted, submitted_now; /* something ever, something of the current step */
     bool failed;
     plait_error_record failure;
     plait_launch_trace *traces; /* [segment]; capacity 0 unless tracing */
 };
 
+/* Where the host writes an input for the coming step. */
+void *plait_run_input_bytes(const plait_run *run, size_t input);
+/* Bytes of a tensor from its first to its last element at the current dims. */
+uint64_t plait_run_span_now(const plait_run *run, uint32_t tensor_id);
+
 /* Lists the nodes whose host-written ids are worth checking; called once by plait_run_create. */
 plait_status plait_run_list_checks(plait_run *run);
-/* The command lists; called once by plait_run_create. */
-plait_status plait_run_build_lists(plait_run *run);
+/* Room for the command lists, called once by plait_run_create; filling those of a place, which allocates nothing. */
+plait_status plait_run_reserve_lists(plait_run *run);
+void plait_run_fill_lists(plait_run *run, int place);
+/* The pieces of all transfers at the current dims. */
+void plait_run_set_pieces(plait_run *run, int place);
 /* Checks ids and positions that the host wrote against the ranges of their ops. */
 plait_status plait_run_check_ids(const plait_run *run);
+/* Hands the lists of the coming step to the queues. */
+plait_status plait_run_submit(plait_run *run, int place);
+/* What other runs must wait for is forgotten; nothing of the run is in flight. */
+void plait_run_forget(plait_run *run);
 /* Ends recording and appends the spans as elements of a JSON array, *first telling whether it is empty so far. */
 plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *first);
 

@@ -131,9 +131,17 @@ static void test_fake_devices(void **state) {
         "fake:lack=kv_write+silu+rms_norm,fake:lack=attention+matmul+copy:group=2,fake:align=128",
         "fake:lack=attention+matmul+add+scale,fake:lack=kv_write+get_rows+swiglu",
         "fake:lack=mul+sub+relu+top_k+softmax,fake:lack=matmul+copy,fake:lack=silu+kv_write+rope",
+        "fake:lack=matmul+rope:copy=1,fake:lack=silu+kv_write:copy=2",
+        "fake:lack=matmul+rope:copy=1:hide=yes,fake:lack=silu+kv_write:copy=1:hide=yes",
+        "fake:lack=matmul+rope:copy=1:hide=yes:waits=no:jitter=3,fake:lack=silu+kv_write:jitter=9",
+        "fake:lack=attention+get_rows,fake:lack=matmul+add:copy=2:hide=yes:boxes=no:waits=no:jitter=1",
+        "fake:lack=attention+add:hide=yes:waits=no:copy=1,fake:lack=kv_write+silu:hide=yes:waits=no:copy=1:"
+        "boxes=no,"
+        "fake:lack=matmul+scale:hide=yes:copy=2",
+        "fake:lack=add+mul+silu:hide=yes:waits=no,fake:lack=kv_write+matmul:reach=no,fake:copy=1",
     };
     int transfers = 0, n = 0;
-    for (uint64_t seed = 0; seed < 270; seed++) {
+    for (uint64_t seed = 0; seed < 450; seed++) {
         trial t = {.seed = seed, .devices = lists[seed % (sizeof lists / sizeof *lists)]};
         begin(&t, NULL, 0);
         steps(&t);

@@ -5,6 +5,8 @@
  * `group`: that many neighbouring nodes run as one group; `share`: whether outputs may take over their inputs' bytes;
  * `fail`: the launch with that number (from 1) fails, once. `mem`: bytes of memory; `speed`: how many times faster than
  * usual; `link` and `latency`: bytes a second and nanoseconds of all its links; `reach=no`: no direct copies to others.
+ * `copy`: its copy engines; `hide=yes`: its memory is not mapped and nobody else reaches it; `waits=no`: its queues wait
+ * for no event of another device; `boxes=no`: copies in one dim only. `jitter`: a seed; commands take up to 200 us longer.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
 #ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { FAKE_NODES_AT_MOST = 1 << 20 };
 
@@ -24,9 +27,15 @@ typedef struct fake_device {
     plait_device base;
     bool lacks[PLAIT_OP_COUNT];
     uint64_t alignment, memory_bytes, speed, link_bytes_per_s, latency_ns;
-    int group, fail, launches;
-    bool no_share, alone;
+    int group, fail, launches, n_copy_queues;
+    uint32_t jitter;
+    bool no_share, alone, hidden, no_waits, no_boxes;
 } fake_device;
+
+typedef struct fake_buffer {
+    plait_buffer base;
+    unsigned char *bytes;
+} fake_buffer;
 
 struct plait_program {
     plait_segment_node *nodes; /* in the order of execution */
@@ -58,6 +67,11 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strncmp(option, "lack=", 5) == 0) return fake_lack(device, option + 5);
     if (strncmp(option, "align=", 6) == 0) return device->alignment = (uint64_t)atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "group=", 6) == 0) return device->group = atoi(option + 6), PLAIT_OK;
+    if (strncmp(option, "copy=", 5) == 0) return device->n_copy_queues = atoi(option + 5), PLAIT_OK;
+    if (strncmp(option, "jitter=", 7) == 0) return device->jitter = (uint32_t)atoi(option + 7), PLAIT_OK;
+    if (strcmp(option, "hide=yes") == 0) return device->hidden = device->alone = true, PLAIT_OK;
+    if (strcmp(option, "waits=no") == 0) return device->no_waits = true, PLAIT_OK;
+    if (strcmp(option, "boxes=no") == 0) return device->no_boxes = true, PLAIT_OK;
     if (strncmp(option, "fail=", 5) == 0) return device->fail = atoi(option + 5), PLAIT_OK;
     if (strncmp(option, "mem=", 4) == 0)
         return device->memory_bytes = strtoull(option + 4, NULL, 10), PLAIT_OK;
@@ -106,7 +120,10 @@ static inline plait_status fake_describe(plait_device *device, plait_device_info
                                .memory_free_bytes = fake->memory_bytes,
                                .max_buffer_bytes = fake->memory_bytes,
                                .alignment = fake->alignment,
-                               .caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS};
+                               .n_copy_queues = fake->n_copy_queues,
+                               .caps = (fake->hidden ? 0 : (uint32_t)PLAIT_CAP_MAPPED) |
+                                       (fake->no_boxes ? 0 : (uint32_t)PLAIT_CAP_BOXES) |
+                                       (fake->no_waits ? 0 : (uint32_t)PLAIT_CAP_FOREIGN_WAITS)};
     memcpy(out->name, device->name, sizeof out->name);
     return PLAIT_OK;
 }
@@ -144,22 +161,31 @@ static inline bool fake_reaches(plait_device *device, plait_device *other) {
 
 static inline plait_status fake_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                               plait_buffer **out) {
-    plait_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
-    void *host = buffer ? plait_alloc_aligned(256, size_bytes ? size_bytes : 1) : NULL;
-    if (!host) {
+    fake_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
+    unsigned char *bytes = buffer ? plait_alloc_aligned(256, size_bytes ? size_bytes : 1) : NULL;
+    if (!bytes) {
         free(buffer);
         return plait_error_memory("buffer", size_bytes);
     }
-    memset(host, usage == PLAIT_BUFFER_TEMPORARY ? 0xFF : 0, size_bytes);
-    *buffer = (plait_buffer){.device = device, .size_bytes = size_bytes, .usage = usage, .host = host};
-    *out = buffer;
+    memset(bytes, usage == PLAIT_BUFFER_TEMPORARY ? 0xFF : 0, size_bytes);
+    buffer->bytes = bytes;
+    buffer->base = (plait_buffer){.device = device,
+                                  .size_bytes = size_bytes,
+                                  .usage = usage,
+                                  .host = ((fake_device *)device)->hidden ? NULL : bytes};
+    *out = &buffer->base;
     return PLAIT_OK;
 }
 
 static inline void fake_buffer_destroy(plait_buffer *buffer) {
     if (!buffer) return;
-    free(buffer->host);
+    free(((fake_buffer *)buffer)->bytes);
     free(buffer);
+}
+
+/* Where a queue of the device finds a buffer's bytes: its own wherever they are, others' where they are mapped. */
+static inline unsigned char *fake_address(plait_device *device, const plait_buffer *buffer) {
+    return buffer->device == device ? ((const fake_buffer *)buffer)->bytes : (unsigned char *)buffer->host;
 }
 
 /* ---- running ---- */
@@ -168,7 +194,7 @@ static inline void fake_operand(const plait_segment_operand *from, plait_buffer 
                                 const int64_t *dims, plait_operand *out) {
     *out = from->shape;
     if (from->outer.dim >= 0) out->dims[from->outer.axis] = plait_extent_value(&from->outer, 0, dims);
-    out->data = slots[from->slot] ? (char *)slots[from->slot]->host + from->offset : NULL;
+    out->data = slots[from->slot] ? ((fake_buffer *)slots[from->slot])->bytes + from->offset : NULL;
 }
 
 static inline plait_status fake_run_node(const plait_segment_node *node, plait_buffer *const *slots,
@@ -197,14 +223,35 @@ static inline plait_status fake_launch(plait_device *device, const plait_program
         return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, fake->launches);
     for (int n = 0; n < program->n_nodes; n++) {
         plait_buffer *arena = slots[program->scratch_slot];
-        void *scratch = arena ? (char *)arena->host + program->scratch_offsets[n] : NULL;
+        void *scratch = arena ? ((fake_buffer *)arena)->bytes + program->scratch_offsets[n] : NULL;
         PLAIT_TRY(fake_run_node(&program->nodes[n], slots, dims, scratch));
     }
     return PLAIT_OK;
 }
 
+/* Refuses what the device said that it lacks, and takes its time. */
+static inline plait_status fake_before(plait_device *device, plait_queue *queue,
+                                       const plait_command *command) {
+    fake_device *fake = (fake_device *)device;
+    bool moves = command->kind == PLAIT_COMMAND_WRITE || command->kind == PLAIT_COMMAND_READ;
+    if (command->kind == PLAIT_COMMAND_WAIT && fake->no_waits && command->wait.event->device != device)
+        return plait_error(PLAIT_UNSUPPORTED, "%s waits for an event of %s", device->name,
+                           command->wait.event->device->name);
+    if (fake->no_boxes &&
+        ((moves && command->transfer.box) || (command->kind == PLAIT_COMMAND_COPY && command->copy.box)))
+        return plait_error(PLAIT_UNSUPPORTED, "%s moves a box", device->name);
+    if (fake->jitter && command->kind != PLAIT_COMMAND_WAIT) {
+        static _Thread_local uint32_t state;
+        if (!state) state = fake->jitter + (uint32_t)(uintptr_t)queue;
+        state = state * 1664525u + 1013904223u;
+        if (state >> 30 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(state >> 8) % 200000}, NULL);
+    }
+    return PLAIT_OK;
+}
+
 static inline plait_status fake_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
-    static const plait_host_hooks hooks = {.launch = fake_launch};
+    static const plait_host_hooks hooks = {
+        .launch = fake_launch, .address = fake_address, .before = fake_before};
     return plait_host_queue_create(device, flags, &hooks, out);
 }
 

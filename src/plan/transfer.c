@@ -1,0 +1,179 @@
+/* What a transfer moves and which way it goes. A part of a storage is a range of bytes or, where a view leaves gaps that
+ * are worth leaving out, rows in up to four levels; it is cut into boxes of three dims (PLAIT_CAP_BOXES) or into rows.
+ *
+ * Not here: which transfers there are (segment.c), and when they may run (order.c). Invariant: the pieces of a part at
+ * any values of the dims lie within [begin, end) and, in staging, next to each other in the order of the pieces. */
+#include "plan/plan.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+/* A row is worth a piece of its own when its gap is at least this large: what a command, or a row of a box, costs at
+ * the speed of a link, roughly. */
+enum { ROW_BYTES = 64, COMMAND_BYTES = 4096, MAX_COMMANDS = 4096 };
+
+plait_plan_part plait_part_range(uint64_t begin, uint64_t end) {
+    return (plait_plan_part){.begin = begin, .end = end, .bounded = -1};
+}
+
+/* ---- from a view to rows ---- */
+
+typedef struct axis {
+    int64_t count;
+    uint64_t pitch;
+    bool bounded;
+} axis;
+
+/* The tensor's axes from the smallest pitch to the largest; single and repeated ones do not matter. */
+static int sort_axes(const plait_graph_tensor *tensor, axis *axes) {
+    const plait_operand *shape = &tensor->shape;
+    int n = 0;
+    for (int d = 0; d < PLAIT_MAX_RANK; d++) {
+        int64_t count = d ? shape->dims[d] : shape->dims[0] / plait_dtype_block_elems(shape->dtype);
+        bool bounded = tensor->outer.dim >= 0 && tensor->outer.axis == d;
+        if ((count == 1 && !bounded) || shape->strides[d] == 0) continue;
+        int at = n++;
+        for (; at > 0 && axes[at - 1].pitch > (uint64_t)shape->strides[d]; at--) axes[at] = axes[at - 1];
+        axes[at] = (axis){count, (uint64_t)shape->strides[d], bounded};
+    }
+    return n;
+}
+
+/* False when the axes overlap one another, so that no nest of rows shows the bytes once. */
+static bool nest(const plait_graph_tensor *tensor, plait_plan_part *part) {
+    axis axes[PLAIT_MAX_RANK];
+    bool in_blocks = plait_dtype_block_elems(tensor->shape.dtype) > 1;
+    if (tensor->outer.dim >= 0 && tensor->outer.axis == 0 && in_blocks) return false;
+    int n = sort_axes(tensor, axes);
+    uint64_t inner =
+        (uint64_t)plait_dtype_block_bytes(tensor->shape.dtype); /* bytes that one step goes over */
+    bool open = true; /* the row can still grow: nothing bounded is in it */
+    part->row_bytes = inner;
+    part->outer = tensor->outer;
+    for (int a = 0; a < n; a++) {
+        if (axes[a].pitch < inner) return false;
+        if (axes[a].pitch == inner && part->n_levels == 0 && open) {
+            if (axes[a].bounded) part->bounded = PLAIT_PART_ROW, open = false;
+            /* A bounded row's length is one step; the count follows from the dim. */
+            if (!axes[a].bounded) part->row_bytes *= (uint64_t)axes[a].count;
+        } else {
+            if (axes[a].bounded) part->bounded = part->n_levels;
+            part->levels[part->n_levels++] = (struct plait_part_level){axes[a].count, axes[a].pitch};
+        }
+        inner = axes[a].pitch * (uint64_t)plait_max_i64(axes[a].count - 1, 0) + inner;
+    }
+    return true;
+}
+
+static uint64_t rows_of(const plait_plan_part *part) {
+    uint64_t rows = 1;
+    for (int l = 0; l < part->n_levels; l++) rows *= (uint64_t)part->levels[l].count;
+    return rows;
+}
+
+plait_plan_part plait_part_of_tensor(const plait_graph_tensor *tensor, bool boxes) {
+    uint64_t span = (uint64_t)plait_operand_span_bytes(&tensor->shape);
+    plait_plan_part range = plait_part_range(tensor->offset, tensor->offset + span), part = range;
+    if (span == 0 || !nest(tensor, &part) || part.n_levels == 0) return range;
+    uint64_t rows = rows_of(&part), bytes = rows * part.row_bytes;
+    if (part.bounded == PLAIT_PART_ROW) bytes *= (uint64_t)tensor->shape.dims[tensor->outer.axis];
+    bool worth = span - bytes > rows * (boxes ? ROW_BYTES : COMMAND_BYTES);
+    return worth && plait_part_pieces(&part, boxes) <= MAX_COMMANDS ? part : range;
+}
+
+/* ---- pieces ---- */
+
+static int64_t level_count(const plait_plan_part *part, int level, const int64_t *dims) {
+    return part->bounded == level && dims ? plait_extent_value(&part->outer, 0, dims)
+                                          : part->levels[level].count;
+}
+
+static uint64_t row_length(const plait_plan_part *part, const int64_t *dims, int64_t bound) {
+    if (part->bounded != PLAIT_PART_ROW) return part->row_bytes;
+    return part->row_bytes * (uint64_t)(dims ? plait_extent_value(&part->outer, 0, dims) : bound);
+}
+
+/* Steps of a bounded row at the bounds: what is left of the range behind the last row's begin. */
+static int64_t row_bound(const plait_plan_part *part) {
+    uint64_t last = part->begin;
+    if (part->bounded != PLAIT_PART_ROW) return 1;
+    for (int l = 0; l < part->n_levels; l++)
+        last += (uint64_t)plait_max_i64(part->levels[l].count - 1, 0) * part->levels[l].pitch;
+    return (int64_t)((part->end - last) / part->row_bytes);
+}
+
+uint64_t plait_part_bytes(const plait_plan_part *part) {
+    if (part->n_levels == 0) return part->end - part->begin;
+    return rows_of(part) * row_length(part, NULL, row_bound(part));
+}
+
+/* Levels that one piece covers. */
+static int piece_levels(const plait_plan_part *part, bool boxes) {
+    return boxes ? (part->n_levels < 2 ? part->n_levels : 2) : 0;
+}
+
+size_t plait_part_pieces(const plait_plan_part *part, bool boxes) {
+    size_t n = 1;
+    for (int l = piece_levels(part, boxes); l < part->n_levels; l++) n *= (size_t)part->levels[l].count;
+    return n;
+}
+
+void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const int64_t *dims,
+                      uint64_t storage_bytes, plait_box *out, uint64_t *out_offset,
+                      uint64_t *out_staging_offset) {
+    int within = piece_levels(part, boxes);
+    uint64_t bytes = row_length(part, NULL, row_bound(part)), staged = 0, offset = part->begin;
+    plait_box box = {row_length(part, dims, row_bound(part)), 1, 1, 0, 0, 0, 0};
+    if (part->n_levels == 0) {
+        uint64_t end = dims && storage_bytes < part->end ? storage_bytes : part->end;
+        box.row_bytes = end > part->begin ? end - part->begin : 0;
+    }
+    box.source_row_pitch = box.source_plane_pitch = box.target_row_pitch = box.target_plane_pitch = bytes;
+    if (within > 0) {
+        box.n_rows = (uint64_t)level_count(part, 0, dims);
+        box.source_row_pitch = part->levels[0].pitch;
+        bytes *= (uint64_t)part->levels[0].count;
+        box.target_plane_pitch = bytes;
+    }
+    if (within > 1) {
+        box.n_planes = (uint64_t)level_count(part, 1, dims);
+        box.source_plane_pitch = part->levels[1].pitch;
+        bytes *= (uint64_t)part->levels[1].count;
+    }
+    for (int l = within; l < part->n_levels; l++) { /* the piece's place in the levels outside of it */
+        size_t count = (size_t)part->levels[l].count, at = i % count;
+        if (at >= (size_t)level_count(part, l, dims)) box.row_bytes = 0;
+        offset += at * part->levels[l].pitch;
+        staged += at * bytes;
+        bytes *= count;
+        i /= count;
+    }
+    *out = box;
+    *out_offset = offset;
+    *out_staging_offset = staged;
+}
+
+/* ---- routes ---- */
+
+static uint32_t queue_number(const plait_context *context, int device, bool incoming) {
+    return (uint32_t)device * PLAIT_DEVICE_QUEUES +
+           (uint32_t)plait_context_copy_queue(&context->devices[device], incoming);
+}
+
+plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue) {
+    const plait_context_entry *from = &context->devices[source], *to = &context->devices[target];
+    bool pull = to->reaches >> source & 1u, push = from->reaches >> target & 1u;
+    if (pull &&
+        push) { /* whoever has an engine for it; the reader otherwise: it is what waits for the bytes */
+        pull = to->n_queues > 1 || from->n_queues == 1;
+        push = !pull;
+    }
+    bool mapped = (from->info.caps & PLAIT_CAP_MAPPED) != 0;
+    *out_queue = queue_number(context, target, true);
+    if (pull) return PLAIT_ROUTE_COPY;
+    if (!push && mapped) return PLAIT_ROUTE_WRITE;
+    *out_queue = queue_number(context, source, false);
+    if (push) return PLAIT_ROUTE_COPY;
+    return to->info.caps & PLAIT_CAP_MAPPED ? PLAIT_ROUTE_READ : PLAIT_ROUTE_STAGED;
+}
