@@ -158,8 +158,12 @@ typedef struct sum_place {
 
 static const sum_place sum_usual = {0, 128, 256, 0};
 
-/* `operands`: room for three. */
-static inline void sum_node(plait_segment_node *node, plait_segment_operand *operands, const sum_place *at) {
+typedef struct sum_segment {
+    plait_segment_node node;
+    plait_segment_operand operands[3];
+} sum_segment;
+
+static inline void make_sum_node(sum_segment *sum, const sum_place *at) {
     plait_op_use use;
     plait_op_use_init(&use, plait_op_get(PLAIT_OP_add));
     use.n_inputs = 2;
@@ -169,34 +173,31 @@ static inline void sum_node(plait_segment_node *node, plait_segment_operand *ope
         plait_operand_make_dense(&use.inputs[i]);
     }
     must(plait_op_infer(&use));
-    *node = (plait_segment_node){.op = use.op,
-                                 .name = "blk.7.sum",
-                                 .n_inputs = 2,
-                                 .n_outputs = 1,
-                                 .present = 3,
-                                 .inputs = operands,
-                                 .outputs = operands + 2};
+    sum->node = (plait_segment_node){.op = use.op,
+                                     .name = "blk.7.sum",
+                                     .n_inputs = 2,
+                                     .n_outputs = 1,
+                                     .present = 3,
+                                     .inputs = sum->operands,
+                                     .outputs = sum->operands + 2};
     const uint64_t offsets[3] = {at->a, at->b, at->sum};
-    for (uint32_t i = 0; i < 3; i++) {
-        operands[i] = (plait_segment_operand){.shape = i < 2 ? use.inputs[i] : use.outputs[0],
-                                              .outer = {0, 1, 1, 0, 1},
-                                              .value = i,
-                                              .storage = i,
-                                              .slot = 0,
-                                              .offset = offsets[i],
-                                              .needed_after = i == 2};
-    }
+    for (uint32_t i = 0; i < 3; i++)
+        sum->operands[i] = (plait_segment_operand){.shape = i < 2 ? use.inputs[i] : use.outputs[0],
+                                                   .outer = {0, 1, 1, 0, 1},
+                                                   .value = i,
+                                                   .storage = i,
+                                                   .offset = offsets[i],
+                                                   .needed_after = i == 2};
 }
 
 static inline plait_status compile_sum(plait_device *device, const sum_place *at, plait_program **out) {
     static const int64_t bound = SUM_ROWS;
-    plait_segment_node node;
-    plait_segment_operand operands[3];
+    sum_segment sum;
     plait_prepared prepared;
-    sum_node(&node, operands, at);
+    make_sum_node(&sum, at);
     plait_segment segment = {.struct_bytes = sizeof segment,
                              .n_nodes = 1,
-                             .nodes = &node,
+                             .nodes = &sum.node,
                              .n_slots = 2,
                              .n_dims = 1,
                              .bounds = &bound};

@@ -1,7 +1,7 @@
 /* A device kind for the tests of the monitor: a fake device that can lack capabilities, and that breaks the contract in one
  * way when it is told to.
  *
- *   plain:caps=0:copies=1:reaches=no:scratch=64:fault=late-launch
+ *   plain:caps=0:copies=1:reaches=no:scratch=64:fault=lost-copy
  *
  * Its numeric class is "reference" and its memory is mapped unless `caps` says otherwise. */
 #ifndef TESTS_DEVICE_PLAIN_DEVICE_H
@@ -180,14 +180,10 @@ static inline plait_status plain_launch(plait_device *device, const plait_progra
                                         plait_buffer *const *slots, const int64_t *dims,
                                         plait_launch_trace *trace) {
     const plait_segment_operand *x = &program->nodes[0].inputs[0], *y = &program->nodes[0].outputs[0];
-    if (plain_has(device, "late-launch")) plain_nap();
     if (plain_has(device, "no-launch")) return PLAIT_OK;
-    if (plain_has(device, "write-behind")) {
-        plait_buffer *buffer = slots[y->slot];
-        ((unsigned char *)buffer->host)[buffer->size_bytes] ^= 1;
-    }
     PLAIT_TRY(fake_launch(device, program, slots, dims, trace));
     if (plain_has(device, "write-input")) *plain_byte(x, slots, 5) ^= 1;
+    if (plain_has(device, "write-behind")) *plain_byte(y, slots, 1024 - (int64_t)y->offset) ^= 1;
     if (plain_has(device, "write-outside")) *plain_byte(y, slots, -1) ^= 1;
     if (plain_has(device, "last-row")) /* written as if it had not been */
         memcpy(plain_byte(y, slots, (int64_t)y->shape.strides[1] * (dims[0] - 1)),
@@ -211,6 +207,8 @@ static inline plait_status plain_before(plait_device *device, plait_queue *queue
     if (command->kind == PLAIT_COMMAND_COPY) plain->addressed = 0;
     if (command->kind != PLAIT_COMMAND_COPY) plain->addressed = 1; /* the next one is even */
     if (plain_has(device, "lost-copy") && command->kind != PLAIT_COMMAND_COPY) plain->addressed = 2;
+    bool slow = plain_has(device, "short-wait") || plain_has(device, "no-synchronise");
+    if (slow && command->kind == PLAIT_COMMAND_FILL) plain_nap();
     if (plain_has(device, "stray-fill") && command->kind == PLAIT_COMMAND_FILL)
         ((unsigned char *)command->fill.region.buffer->host)[command->fill.region.offset - 1] ^= 1;
     return PLAIT_OK;

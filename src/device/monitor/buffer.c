@@ -14,12 +14,12 @@
 static const unsigned char pattern[4] = {0xA5, 0xA5, 0xA5, 0x7F};
 enum { GUARD_BYTES = 4096, RUN_BYTES = 16 };
 
-static unsigned char pattern_at(uint64_t offset) {
+unsigned char plait_monitor_pattern(uint64_t offset) {
     return pattern[offset % sizeof pattern];
 }
 
 static void lay_pattern(unsigned char *bytes, uint64_t n) {
-    for (uint64_t i = 0; i < n && i < sizeof pattern; i++) bytes[i] = pattern_at(i);
+    for (uint64_t i = 0; i < n && i < sizeof pattern; i++) bytes[i] = plait_monitor_pattern(i);
     for (uint64_t done = sizeof pattern; done < n;) { /* doubling: copies are fast */
         uint64_t more = n - done < done ? n - done : done;
         memcpy(bytes + done, bytes, more);
@@ -29,7 +29,7 @@ static void lay_pattern(unsigned char *bytes, uint64_t n) {
 
 static bool pattern_lies(const unsigned char *bytes, uint64_t n, uint64_t *out_at) {
     for (uint64_t i = 0; i < n; i++)
-        if (bytes[i] != pattern_at(i)) return *out_at = i, false;
+        if (bytes[i] != plait_monitor_pattern(i)) return *out_at = i, false;
     return true;
 }
 
@@ -61,12 +61,14 @@ static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, 
         return false;
     plait_error_save(PLAIT_INTERNAL, &kept);
     plait_buffer *outer = NULL, *inner = NULL;
-    plait_status status = real->vtable->buffer_create(real, total, usage, &outer);
-    if (status == PLAIT_OK && outer->host)
-        status = real->vtable->buffer_import(real, (char *)outer->host + guard, size_bytes, usage, &inner);
+    bool made = real->vtable->buffer_create(real, total, usage, &outer) == PLAIT_OK && outer;
+    bool imported = made && outer->host &&
+                    real->vtable->buffer_import(real, (char *)outer->host + guard, size_bytes, usage,
+                                                &inner) == PLAIT_OK &&
+                    inner;
     plait_error_raise(&kept);
-    if (status != PLAIT_OK || !inner) {
-        if (outer) real->vtable->buffer_destroy(outer);
+    if (!imported) {
+        if (made) real->vtable->buffer_destroy(outer);
         return false;
     }
     buffer->outer = outer;
@@ -79,23 +81,58 @@ static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, 
     return true;
 }
 
+/* Without imports there is room behind the end only. Memory that is not mapped needs commands to be looked at, so only
+ * level FULL does that. */
+static bool create_tailed(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
+                          plait_monitor_buffer *buffer) {
+    plait_device *real = call->device->inner;
+    bool mapped = (call->device->info.caps & PLAIT_CAP_MAPPED) != 0;
+    plait_error_record kept;
+    uint64_t total;
+    if ((!mapped && call->device->monitor->level != PLAIT_MONITOR_FULL) || usage == PLAIT_BUFFER_STAGING ||
+        !plait_add_u64(size_bytes, GUARD_BYTES, &total))
+        return false;
+    plait_error_save(PLAIT_INTERNAL, &kept);
+    plait_buffer *inner = NULL;
+    plait_status status = real->vtable->buffer_create(real, total, usage, &inner);
+    plait_error_raise(&kept);
+    if (status != PLAIT_OK || !inner) return false;
+    buffer->inner = inner;
+    buffer->tail_bytes = GUARD_BYTES;
+    if (inner->size_bytes == total && mapped && inner->host) {
+        buffer->back = (unsigned char *)inner->host + size_bytes;
+        buffer->back_bytes = GUARD_BYTES;
+        lay_pattern(buffer->back, buffer->back_bytes);
+        return true;
+    }
+    if (inner->size_bytes == total && plait_monitor_lay_tail(call, buffer) == PLAIT_OK) return true;
+    plait_error_raise(&kept);
+    real->vtable->buffer_destroy(inner);
+    buffer->inner = NULL;
+    buffer->tail_bytes = 0;
+    return false;
+}
+
 static plait_status create_inner(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
                                  plait_monitor_buffer *buffer) {
     plait_device *real = call->device->inner;
-    if (create_guarded(call, size_bytes, usage, buffer)) return PLAIT_OK;
-    PLAIT_MONITOR_CREATE(call, buffer->inner,
-                         real->vtable->buffer_create(real, size_bytes, usage, &buffer->inner));
+    plait_buffer *inner = NULL;
+    if (create_guarded(call, size_bytes, usage, buffer) || create_tailed(call, size_bytes, usage, buffer))
+        return PLAIT_OK;
+    PLAIT_MONITOR_CREATE(call, inner, real->vtable->buffer_create(real, size_bytes, usage, &inner));
+    buffer->inner = inner;
     return PLAIT_OK;
 }
 
 static plait_status judge(const plait_monitor_call *call, const plait_monitor_buffer *buffer,
                           uint64_t size_bytes, uint32_t usage) {
     const plait_buffer *inner = buffer->inner;
+    uint64_t made = inner->size_bytes - buffer->tail_bytes;
     bool mapped = (call->device->info.caps & PLAIT_CAP_MAPPED) || usage == PLAIT_BUFFER_STAGING;
-    if (inner->size_bytes != size_bytes || inner->usage != usage || inner->device != call->device->inner)
+    if (made != size_bytes || inner->usage != usage || inner->device != call->device->inner)
         return plait_monitor_report(
             call, PLAIT_MONITOR_OBJECT, NULL, NULL, "a buffer of %llu bytes for 0x%x says %llu, 0x%x%s",
-            (unsigned long long)size_bytes, usage, (unsigned long long)inner->size_bytes, inner->usage,
+            (unsigned long long)size_bytes, usage, (unsigned long long)made, inner->usage,
             inner->device == call->device->inner ? "" : " and another device");
     if (mapped && !inner->host && size_bytes)
         return plait_monitor_report(call, PLAIT_MONITOR_OBJECT, NULL, NULL,
@@ -215,10 +252,10 @@ static bool still_pattern(const plait_monitor_buffer *buffer, uint64_t begin, ui
     const unsigned char *bytes = buffer->inner->host;
     uint64_t run = 0, least = end - begin < RUN_BYTES ? end - begin : RUN_BYTES;
     for (uint64_t i = begin; i < end; i++) {
-        run = bytes[i] == pattern_at(i) ? run + 1 : 0;
+        run = bytes[i] == plait_monitor_pattern(i) ? run + 1 : 0;
         if (run < least) continue;
         *out_begin = i + 1 - run;
-        while (i < end && bytes[i] == pattern_at(i)) i++;
+        while (i < end && bytes[i] == plait_monitor_pattern(i)) i++;
         *out_end = i;
         return true;
     }

@@ -9,24 +9,19 @@
 
 enum { MOST_PIECES = 1 << 16 };
 
-/* Bytes of one side of a transfer: planes of rows. */
-typedef struct area {
-    uint64_t offset, row_bytes, n_rows, row_pitch, n_planes, plane_pitch;
-} area;
-
-static area line(uint64_t offset, uint64_t n) {
-    return (area){.offset = offset, .row_bytes = n, .n_rows = 1, .n_planes = 1};
-}
+typedef plait_monitor_area area;
 
 /* Rows and planes that lie without gaps become one. */
-static area box_side(const plait_box *box, uint64_t offset, bool source) {
-    area a = {.offset = offset,
-              .row_bytes = box->row_bytes,
-              .n_rows = box->n_rows,
-              .row_pitch = source ? box->source_row_pitch : box->target_row_pitch,
-              .n_planes = box->n_planes,
-              .plane_pitch = source ? box->source_plane_pitch : box->target_plane_pitch};
-    if (!a.row_bytes || !a.n_rows || !a.n_planes) return line(offset, 0);
+plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, uint64_t n, bool source) {
+    area a = {.offset = offset, .row_bytes = n, .n_rows = 1, .n_planes = 1};
+    if (!box) return a;
+    a = (area){.offset = offset,
+               .row_bytes = box->row_bytes,
+               .n_rows = box->n_rows,
+               .row_pitch = source ? box->source_row_pitch : box->target_row_pitch,
+               .n_planes = box->n_planes,
+               .plane_pitch = source ? box->source_plane_pitch : box->target_plane_pitch};
+    if (!a.row_bytes || !a.n_rows || !a.n_planes) return (area){.offset = offset};
     if (a.n_rows > 1 && a.row_pitch == a.row_bytes) {
         a.row_bytes *= a.n_rows;
         a.n_rows = 1;
@@ -38,8 +33,7 @@ static area box_side(const plait_box *box, uint64_t offset, bool source) {
     return a;
 }
 
-/* Calls fn for each run of bytes. False, and no call, when there are too many to walk. */
-static bool walk(const area *a, plait_monitor_piece_fn fn, void *user, plait_status *out_status) {
+bool plait_monitor_walk(const area *a, plait_monitor_piece_fn fn, void *user, plait_status *out_status) {
     uint64_t n;
     *out_status = PLAIT_OK;
     if (a->row_bytes == 0) return true;
@@ -76,7 +70,7 @@ static plait_status touch_piece(void *user, uint64_t begin, uint64_t end) {
 /* Too many runs of bytes are not followed: what they write counts as written. */
 static plait_status touch(access *a, const area *bytes) {
     plait_status status;
-    if (walk(bytes, touch_piece, a, &status)) return status;
+    if (plait_monitor_walk(bytes, touch_piece, a, &status)) return status;
     if (a->buffer && a->write)
         plait_monitor_shadow_write(&a->buffer->shadow, bytes->offset, a->buffer->base.size_bytes);
     return PLAIT_OK;
@@ -177,8 +171,8 @@ static plait_status check_transfer(const plait_monitor_call *call, plait_monitor
     PLAIT_TRY(check_region(call, queue, region, n, what, &out->transfer.region, &buffer));
     if (n && !host)
         return plait_monitor_report(call, PLAIT_MONITOR_ARGUMENT, NULL, NULL, "%s without host memory", what);
-    area device_side = box ? box_side(box, region->offset, !write) : line(region->offset, n);
-    area host_side = box ? box_side(box, host, write) : line(host, n);
+    area device_side = plait_monitor_area_of(box, region->offset, n, !write);
+    area host_side = plait_monitor_area_of(box, host, n, write);
     access a = {call, queue, buffer, mark_of(call, queue), what, write};
     if (buffer) PLAIT_TRY(touch(&a, &device_side));
     access h = {call, queue, NULL, a.mark, what, !write};
@@ -209,7 +203,9 @@ static plait_status check_sides(const plait_monitor_call *call, plait_monitor_bu
     plait_monitor *monitor = call->device->monitor;
     plait_status status;
     plait_monitor_shadow_clear(&monitor->sides);
-    if (!walk(source, lay, monitor, &status) || !walk(target, clash, monitor, &status)) return PLAIT_OK;
+    if (!plait_monitor_walk(source, lay, monitor, &status) ||
+        !plait_monitor_walk(target, clash, monitor, &status))
+        return PLAIT_OK;
     if (status == PLAIT_OK) return PLAIT_OK;
     return plait_monitor_report(call, PLAIT_MONITOR_OVERLAP, &buffer->object, NULL,
                                 "a copy from byte %llu to byte %llu of one buffer shares bytes",
@@ -227,8 +223,8 @@ static plait_status check_copy(const plait_monitor_call *call, plait_monitor_que
                            &out->copy.source, &from));
     PLAIT_TRY(check_region(call, queue, target, box ? box_span(box, false) : n, "a copy's target",
                            &out->copy.target, &to));
-    area source_side = box ? box_side(box, source->offset, true) : line(source->offset, n);
-    area target_side = box ? box_side(box, target->offset, false) : line(target->offset, n);
+    area source_side = plait_monitor_area_of(box, source->offset, n, true);
+    area target_side = plait_monitor_area_of(box, target->offset, n, false);
     if (from && from == to) PLAIT_TRY(check_sides(call, from, &source_side, &target_side));
     access a = {call, queue, from, mark_of(call, queue), "a copy", false};
     access b = {call, queue, to, a.mark, "a copy", true};
@@ -242,7 +238,7 @@ static plait_status check_fill(const plait_monitor_call *call, plait_monitor_que
     plait_monitor_buffer *buffer;
     PLAIT_TRY(check_region(call, queue, region, region->size_bytes, "a fill", &out->fill.region, &buffer));
     access a = {call, queue, buffer, mark_of(call, queue), "a fill", true};
-    area bytes = line(region->offset, region->size_bytes);
+    area bytes = plait_monitor_area_of(NULL, region->offset, region->size_bytes, false);
     return buffer ? touch(&a, &bytes) : PLAIT_OK;
 }
 

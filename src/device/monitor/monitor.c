@@ -65,6 +65,8 @@ void plait_monitor_destroy(plait_monitor *monitor) {
         free(device);
     }
     plait_monitor_shadow_deinit(&monitor->host_memory);
+    plait_monitor_shadow_deinit(&monitor->sides);
+    plait_monitor_contents_deinit(&monitor->contents);
     pthread_mutex_destroy(&monitor->records_lock);
     pthread_mutex_destroy(&monitor->lock);
     pthread_cond_destroy(&monitor->changed);
@@ -258,6 +260,8 @@ static void release_kind(plait_monitor_object *head, plait_device_object kind) {
 }
 
 static void release_all(plait_monitor_device *device) {
+    if (device->spy) device->spy->device->vtable->queue_destroy(device->spy);
+    device->spy = NULL;
     static const plait_device_object order[] = {PLAIT_OBJECT_QUEUE, PLAIT_OBJECT_PROGRAM, PLAIT_OBJECT_EVENT,
                                                 PLAIT_OBJECT_BUFFER};
     for (size_t i = 0; i < PLAIT_COUNT_OF(order); i++) {
@@ -364,6 +368,8 @@ plait_status plait_monitor_wrap(plait_monitor *monitor, plait_device *inner, pla
     plait_monitor_ring_init(&device->held);
     fill_table(device);
     plait_status status = inner->vtable->describe(inner, &device->info);
+    bool looks = monitor->level == PLAIT_MONITOR_FULL && !(device->info.caps & PLAIT_CAP_MAPPED);
+    if (status == PLAIT_OK && looks) status = inner->vtable->queue_create(inner, 0, &device->spy);
     if (status != PLAIT_OK) {
         free(device);
         return status;

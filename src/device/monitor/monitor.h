@@ -116,7 +116,7 @@ typedef struct plait_monitor_buffer {
     plait_buffer *outer;         /* what owns the memory, guards included; NULL: `inner` does */
     unsigned char *front, *back; /* guards in mapped memory, NULL: none */
     uint64_t front_bytes, back_bytes;
-    uint64_t tail_bytes; /* guard behind the end in memory that is not mapped */
+    uint64_t tail_bytes; /* guard behind the end in memory that is not mapped: the inner buffer is larger */
     bool imported, patterned;
     uint64_t aliased; /* launch that named it last, to find a buffer in two slots */
     plait_monitor_shadow shadow;
@@ -164,7 +164,7 @@ struct plait_monitor_flight {
     bool submitting;               /* submit has not returned */
     bool checked;                  /* compared with the caller's list, after its end */
     plait_status status;           /* of handing it on */
-    plait_command *inner;          /* what the device gets: at most n + 3 */
+    plait_command *inner;          /* what the device gets */
     int n_inner;
     plait_command *copy;  /* the commands at submit */
     unsigned char *shown; /* what their pointers showed, one behind the other */
@@ -178,8 +178,11 @@ struct plait_monitor_queue {
     plait_queue base;
     plait_monitor_object object;
     plait_queue *inner;
-    plait_event *progress,
-        *gate; /* Owned, of the inner device. The gate fails when a command breaks a rule. */
+    /* Owned, of the inner device. Behind each list; fails when a command breaks a rule. */
+    plait_event *progress, *gate;
+    /* Owned, level FULL: lets a command begin, says that it is done. And how many: handed on, seen to be done. */
+    plait_event *latch, *step;
+    uint64_t steps, seen;
     uint32_t flags, lane;
     plait_monitor_clock clock;
     plait_monitor_flight *first, *last;  /* lists in flight, oldest first */
@@ -264,9 +267,25 @@ struct plait_monitor_device {
     uint32_t numbers[4];         /* objects made so far, by kind */
     plait_monitor_object held;   /* head of a ring: ended for the caller, kept for the device */
     plait_monitor_device *next;
+    plait_queue *spy;  /* Owned, of the inner device, level FULL: looks at memory that is not mapped */
     uint64_t *answers; /* Owned. Open addressing: hash of a question, lowest bit its answer; 0: free */
     size_t n_answers, answer_capacity;
 };
+
+/* Level FULL: bytes before the command that runs, for those whose bytes must stay. */
+typedef struct plait_monitor_view {
+    plait_monitor_buffer *buffer;
+    uint64_t begin, end, at; /* window of the buffer; where its copy is in the store */
+    bool hashed;             /* only a hash was kept */
+    uint64_t hash;
+} plait_monitor_view;
+
+typedef struct plait_monitor_contents {
+    plait_monitor_view *views;  /* Owned. */
+    unsigned char *store, *now; /* Owned. now: what is read back from memory that is not mapped */
+    size_t n_views, view_capacity, store_bytes, now_bytes;
+    bool blind; /* memory was short: this command is not looked at */
+} plait_monitor_contents;
 
 enum { PLAIT_MONITOR_KEPT = 256, PLAIT_MONITOR_QUARANTINE = 16384 };
 
@@ -276,7 +295,7 @@ struct plait_monitor {
     uint64_t patience_ns;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool lock_ready, pumping, again;
+    bool pumping, again;
     _Atomic uint64_t calls;
     uint64_t activity; /* counts what could end a wait */
     plait_monitor_clock host;
@@ -289,6 +308,7 @@ struct plait_monitor {
     plait_monitor_object quarantine;  /* head of a ring, oldest first */
     size_t n_quarantine;
     uint64_t launches;
+    plait_monitor_contents contents;
     pthread_mutex_t records_lock;
     _Atomic uint64_t n_records;
     plait_monitor_violation records[PLAIT_MONITOR_KEPT];
@@ -449,6 +469,27 @@ void plait_monitor_queue_fail(plait_monitor_queue *queue, plait_status status);
 plait_status plait_monitor_check_command(const plait_monitor_call *call, plait_monitor_queue *queue,
                                          plait_monitor_flight *flight, const plait_command *command,
                                          plait_command *out);
+
+/* The bytes that one side of a transfer or copy touches. */
+typedef struct plait_monitor_area {
+    uint64_t offset, row_bytes, n_rows, row_pitch, n_planes, plane_pitch;
+} plait_monitor_area;
+plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, uint64_t n, bool source);
+/* Calls fn for each run of bytes. False, and no call, when there are too many to walk. */
+bool plait_monitor_walk(const plait_monitor_area *area, plait_monitor_piece_fn fn, void *user,
+                        plait_status *out_status);
+
+/* ---- contents.c ---- */
+
+/* The pattern of bytes that nobody wrote (buffer.c), by their offset. */
+unsigned char plait_monitor_pattern(uint64_t offset);
+/* Around a command that was found right and is handed on by itself: keeps bytes before it, and compares them after it.
+ * The lock is held. */
+void plait_monitor_look_before(const plait_monitor_call *call, const plait_command *command);
+plait_status plait_monitor_look_after(const plait_monitor_call *call, const plait_command *command);
+/* Lays guard bytes behind a buffer that is not mapped. */
+plait_status plait_monitor_lay_tail(const plait_monitor_call *call, plait_monitor_buffer *buffer);
+void plait_monitor_contents_deinit(plait_monitor_contents *contents);
 
 /* ---- program.c, launch.c ---- */
 

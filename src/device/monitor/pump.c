@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { HELD_NS = 50000 };
+
 /* ---- failing ---- */
 
 void plait_monitor_queue_fail(plait_monitor_queue *queue, plait_status status) {
@@ -120,24 +122,89 @@ static void refuse(plait_monitor *monitor, plait_monitor_queue *queue, plait_mon
     if (whole) plait_monitor_take_back(queue, flight);
 }
 
-/* Takes the oldest list that waits as far as it goes; false when it does not move. */
+/* ---- level FULL: one command at a time ---- */
+
+/* Inline queues run on the spot: nobody could open the latch. */
+static bool has_latch(const plait_monitor_queue *queue) {
+    return !(queue->flags & PLAIT_QUEUE_INLINE);
+}
+
+static void add_latch(plait_monitor_queue *queue, plait_monitor_flight *flight) {
+    queue->steps = queue->seen + 1;
+    if (has_latch(queue))
+        flight->inner[flight->n_inner++] =
+            (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->latch, &queue->steps}};
+}
+
+static void add_step(plait_monitor_queue *queue, plait_monitor_flight *flight) {
+    flight->inner[flight->n_inner++] =
+        (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->step, &queue->steps}};
+}
+
+/* With the latch shut nothing behind it may happen. */
+static plait_status see_held(const plait_monitor_call *call, plait_monitor_queue *queue) {
+    const plait_device_vtable *v = queue->step->device->vtable;
+    uint64_t value = 0, start = plait_time_ns();
+    while (plait_time_ns() - start < HELD_NS)
+        if (v->event_query(queue->step, &value) == PLAIT_OK && value >= queue->steps)
+            return plait_monitor_report(
+                call, PLAIT_MONITOR_EVENT_EARLY, &queue->object, NULL,
+                "the event behind this command is reached, and the one before it, for which "
+                "the queue has to wait, is not");
+    return PLAIT_OK;
+}
+
+/* Lets the command run, waits for it, and looks at what it did; `looked_at` NULL: at nothing. */
+static void see_done(const plait_monitor_call *call, plait_monitor_queue *queue,
+                     const plait_command *looked_at) {
+    plait_monitor *monitor = call->device->monitor;
+    const plait_device_vtable *v = queue->step->device->vtable;
+    plait_error_record kept;
+    plait_error_save(PLAIT_INTERNAL, &kept);
+    plait_status status = has_latch(queue) && !queue->failed ? see_held(call, queue) : PLAIT_OK;
+    plait_monitor_unlock(monitor);
+    if (has_latch(queue)) v->event_signal(queue->latch, queue->steps);
+    plait_status done = v->event_wait(queue->step, queue->steps, UINT64_MAX);
+    if (done != PLAIT_OK) v->synchronise(queue->inner); /* until it has let go of the list */
+    plait_monitor_lock(monitor);
+    queue->seen = queue->steps;
+    if (status == PLAIT_OK && done == PLAIT_OK && looked_at)
+        status = plait_monitor_look_after(call, looked_at);
+    if (status != PLAIT_OK)
+        plait_monitor_queue_fail(queue, status);
+    else
+        plait_error_raise(&kept);
+}
+
+/* Takes the oldest list that waits as far as it goes; level FULL: by one command. False when it does not move. */
 static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     plait_monitor_flight *flight = queue->pending;
     if (!flight) return false;
     int first = flight->position, i = first, from = flight->n_inner;
+    int end = monitor->level == PLAIT_MONITOR_FULL && first < flight->n ? first + 1 : flight->n;
     plait_monitor_join(&queue->clock, &flight->host);
-    while (i < flight->n && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
+    if (queue->step) add_latch(queue, flight);
+    while (i < end && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
     bool whole = i == flight->n;
-    if (i == first && !whole) return false;
+    if (i == first && !whole) {
+        flight->n_inner = from;
+        return false;
+    }
     if (whole)
         flight->inner[flight->n_inner++] =
             (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->progress, &flight->number}};
+    if (queue->step) add_step(queue, flight);
+    bool look = queue->step && i > first && !queue->failed;
+    plait_monitor_call call = flight->call;
+    call.command = first;
+    if (look) plait_monitor_look_before(&call, &flight->copy[first]);
     plait_status status = hand_on(monitor, queue, flight, from);
     flight->position = i;
     if (status != PLAIT_OK) {
         refuse(monitor, queue, flight, first, status);
         return true;
     }
+    if (queue->step) see_done(&call, queue, look ? &flight->copy[first] : NULL);
     settle_signals(monitor, flight, first, i, true);
     if (whole) finish(queue, flight);
     return true;

@@ -101,9 +101,14 @@ static bool same_command(const plait_command *a, const plait_command *b) {
 
 /* ---- flights ---- */
 
+/* What the device may get of a list of n: a wait that fails and a signal more; level FULL: two more for each command. */
+static size_t inner_places(const plait_monitor_queue *queue, int n) {
+    return queue->step ? 3 * ((size_t)n + 1) + 2 : (size_t)n + 3;
+}
+
 /* Bytes of a flight's arrays for these commands. */
-static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots, size_t *out_shown,
-                         size_t *out_all) {
+static bool flight_bytes(const plait_monitor_queue *queue, const plait_command *commands, int n,
+                         size_t *out_slots, size_t *out_shown, size_t *out_all) {
     size_t commands_bytes, slots = 0, shown = 0, slots_bytes;
     for (int i = 0; i < n; i++) {
         if (commands[i].kind == PLAIT_COMMAND_LAUNCH) {
@@ -114,7 +119,7 @@ static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots
     }
     *out_slots = slots;
     *out_shown = shown;
-    return plait_mul_size(2 * (size_t)n + 3, sizeof(plait_command), &commands_bytes) &&
+    return plait_mul_size(inner_places(queue, n) + (size_t)n, sizeof(plait_command), &commands_bytes) &&
            plait_mul_size(slots, sizeof(plait_buffer *), &slots_bytes) &&
            plait_add_size(commands_bytes, slots_bytes, out_all) && plait_add_size(*out_all, shown, out_all);
 }
@@ -123,7 +128,7 @@ static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots
 static plait_status take_flight(plait_monitor_queue *queue, const plait_command *commands, int n,
                                 plait_monitor_flight **out) {
     size_t slots, shown, all;
-    if (!flight_bytes(commands, n, &slots, &shown, &all))
+    if (!flight_bytes(queue, commands, n, &slots, &shown, &all))
         return plait_error(PLAIT_OUT_OF_RANGE, "monitor: a list of %d commands", n);
     plait_monitor_flight *flight = queue->spare;
     if (flight)
@@ -143,7 +148,7 @@ static plait_status take_flight(plait_monitor_queue *queue, const plait_command 
     size_t memory_bytes = flight->memory_bytes;
     *flight = (plait_monitor_flight){.memory = memory, .memory_bytes = memory_bytes};
     flight->inner = memory;
-    flight->copy = flight->inner + n + 3;
+    flight->copy = flight->inner + inner_places(queue, n);
     flight->slots = (plait_buffer **)(void *)(flight->copy + n);
     flight->shown = (unsigned char *)(flight->slots + slots);
     flight->commands = commands;
@@ -247,7 +252,10 @@ static void drop(plait_monitor_queue *queue) {
 static plait_status make_events(const plait_monitor_call *call, plait_monitor_queue *queue) {
     plait_device *real = call->device->inner;
     PLAIT_TRY(real->vtable->event_create(real, &queue->progress));
-    return real->vtable->event_create(real, &queue->gate);
+    PLAIT_TRY(real->vtable->event_create(real, &queue->gate));
+    if (call->device->monitor->level != PLAIT_MONITOR_FULL) return PLAIT_OK;
+    PLAIT_TRY(real->vtable->event_create(real, &queue->latch));
+    return real->vtable->event_create(real, &queue->step);
 }
 
 plait_status plait_monitor_queue_create(plait_device *device, uint32_t flags, plait_queue **out) {
@@ -292,12 +300,13 @@ void plait_monitor_queue_release(plait_monitor_queue *queue) {
     plait_monitor *monitor = plait_monitor_of(queue->base.device);
     unlist(monitor, queue);
     if (queue->inner) queue->inner->device->vtable->queue_destroy(queue->inner);
-    if (queue->progress) queue->progress->device->vtable->event_destroy(queue->progress);
-    if (queue->gate) queue->gate->device->vtable->event_destroy(queue->gate);
+    plait_event *const events[] = {queue->progress, queue->gate, queue->latch, queue->step};
+    for (size_t i = 0; i < PLAIT_COUNT_OF(events); i++)
+        if (events[i]) events[i]->device->vtable->event_destroy(events[i]);
     free_flights(queue->first);
     free_flights(queue->spare);
     queue->inner = NULL;
-    queue->progress = queue->gate = NULL;
+    queue->progress = queue->gate = queue->latch = queue->step = NULL;
     queue->first = queue->last = queue->pending = queue->spare = NULL;
 }
 
