@@ -38,6 +38,7 @@ typedef struct bench {
     plait_device_info info;
     plait_queue *queue;
     plait_segment_node nodes[MAX_NODES];
+    plait_segment_operand operands[MAX_NODES][PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS]; /* of the nodes */
     plait_segment segment;
     int64_t bounds[1], dims[1]; /* one named dim: how much work a launch is */
     uint64_t value_bytes;       /* used in SLOT_VALUES */
@@ -133,12 +134,15 @@ static plait_status add_node(bench *b, plait_op_id op, const plait_segment_opera
     }
     PLAIT_TRY(plait_op_infer(&use));
     plait_segment_node *node = &b->nodes[b->segment.n_nodes];
+    plait_segment_operand *operands = b->operands[b->segment.n_nodes];
     *node = (plait_segment_node){.op = use.op,
                                  .name = "measure",
                                  .node = (uint32_t)b->segment.n_nodes,
                                  .n_inputs = n_inputs,
                                  .n_outputs = use.n_outputs,
-                                 .present = use.present};
+                                 .present = use.present,
+                                 .inputs = operands,
+                                 .outputs = operands + n_inputs};
     memcpy(node->attrs, use.attrs, sizeof node->attrs);
     memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
     node->outputs[0] = new_value(b, &use.outputs[0], output_axis);
