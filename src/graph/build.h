@@ -44,6 +44,8 @@ int plait_graph_rank(const int64_t *dims, const plait_extent *outer);
 plait_status plait_graph_name(plait_graph *graph, const char *name, bool scoped, const char **out);
 /* Writes the words of a graph that is about to be sealed. */
 plait_status plait_graph_identify(plait_graph *graph);
+/* Numbers the uses of a graph that is about to be sealed. */
+plait_status plait_graph_number_uses(plait_graph *graph);
 /* Writes the extents of a node's outputs, derived from its inputs' through the op's factors. */
 plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op_use *use,
                                         const plait_tensor *inputs, plait_extent *out_extents);

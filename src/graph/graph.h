@@ -81,7 +81,12 @@ struct plait_graph {
     size_t n_extents, n_dims, n_storages, n_tensors, n_nodes, n_outputs;
     size_t extent_capacity, dim_capacity, storage_capacity, tensor_capacity, node_capacity, output_capacity;
     bool sealed;
-    plait_graph_identity identity; /* once sealed */
+    /* Once sealed: */
+    plait_graph_identity identity;
+    uint32_t *
+        use_of; /* [node] number of its use: equal for nodes that differ in who makes their operands only (uses.c) */
+    uint32_t *use_nodes; /* [use] the first node that is it */
+    size_t n_uses;
     /* Everything below is the builder's. */
     struct plait_graph_builder *builder; /* names taken, scope, first error; freed by seal */
 };

@@ -55,6 +55,7 @@ plait_status plait_graph_seal(plait_graph *graph) {
     if (graph->builder->first.status != PLAIT_OK) return plait_error_raise(&graph->builder->first);
     PLAIT_TRY(check_whole(graph));
     PLAIT_TRY(plait_graph_identify(graph));
+    PLAIT_TRY(plait_graph_number_uses(graph));
     plait_map_deinit(&graph->builder->names);
     free(graph->builder);
     graph->builder = NULL;

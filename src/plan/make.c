@@ -26,10 +26,20 @@ static plait_status init_tables(plait_plan *plan) {
     plan->n_queues = (size_t)plan->context->n_devices * PLAIT_DEVICE_QUEUES;
     plan->queues = plait_arena_alloc(&plan->arena, plan->n_queues, sizeof *plan->queues);
     plan->depth = 2;
-    if (!plan->bounds || !plan->placements || !plan->devices || !plan->queues)
+    plan->residents = plait_arena_alloc(&plan->arena, graph->n_storages, sizeof *plan->residents);
+    if (!plan->bounds || !plan->placements || !plan->devices || !plan->queues || !plan->residents)
         return plait_error_memory("plan", 0);
     for (size_t d = 0; d < graph->n_dims; d++) plan->bounds[d] = graph->dims[d].bound;
     return PLAIT_OK;
+}
+
+/* Names are looked up once for all passes. */
+static void find_residents(plait_plan *plan) {
+    for (size_t s = 0; s < plan->graph->n_storages; s++) {
+        const plait_graph_storage *row = &plan->graph->storages[s];
+        if (row->kind == PLAIT_STORAGE_WEIGHT || row->kind == PLAIT_STORAGE_STATE)
+            plan->residents[s] = plait_residence_find(plan->residence, row->name, -1);
+    }
 }
 
 static void add_facts(plait_plan *plan) {
@@ -93,6 +103,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
         plan->residence = plait_residence_retain(options->residence);
     else
         PLAIT_TRY(own_residence(plan, options ? options->split : PLAIT_SPLIT_AUTO));
+    find_residents(plan);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) {
         if (p == PLAIT_PASS_VERIFY && options && options->skip_verify) continue;
         uint64_t before = plait_time_ns();

@@ -171,9 +171,8 @@ static plait_status make_tables(mover *m) {
     for (uint32_t v = 0; v < m->n_values; v++) m->bytes[v] = (double)m->p->weighed.bytes[v];
     for (uint32_t s = 0; s < m->graph->n_storages; s++) {
         const plait_graph_storage *row = &m->graph->storages[s];
-        const plait_resident *entry = row->kind == PLAIT_STORAGE_STATE
-                                          ? plait_residence_find(m->p->plan->residence, row->name, -1)
-                                          : NULL;
+        const plait_resident *entry =
+            row->kind == PLAIT_STORAGE_STATE ? plait_plan_resident(m->p->plan, s, -1) : NULL;
         m->home[m->n_values + s] = entry ? entry->device : -1;
         m->bytes[m->n_values + s] = plait_weigh_storage(m->graph, s, m->p->weighed.steps);
     }

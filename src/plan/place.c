@@ -38,7 +38,7 @@ const char *plait_cause_text(plait_cause cause) {
 /* ---- nobody ---- */
 
 plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t n,
-                                const plait_residence *bound) {
+                                const plait_plan *bound) {
     plait_op_use use;
     plait_strbuf text;
     bool first = true;
@@ -71,10 +71,12 @@ static plait_status place_on_one(plait_plan *plan) {
     char reason[120];
     plait_op_use use;
     for (uint32_t n = 0; n < plan->graph->n_nodes; n++) {
-        plait_graph_use(plan->graph, n, NULL, &use);
-        if (!plait_weigh_device(plan->context, plan->graph, n, &use, plan->residence, 0, reason,
-                                sizeof reason))
-            return plait_place_nobody(plan->context, plan->graph, n, plan->residence);
+        uint32_t first = plan->graph->use_nodes[plan->graph->use_of[n]];
+        if (first == n || !plait_weigh_alike(plan->context, plan->graph, first, n, plan)) {
+            plait_graph_use(plan->graph, n, NULL, &use);
+            if (!plait_weigh_device(plan->context, plan->graph, n, &use, plan, 0, reason, sizeof reason))
+                return plait_place_nobody(plan->context, plan->graph, n, plan);
+        }
         plan->placements[n] = (plait_placement){.cause = PLAIT_CAUSE_ONLY_DEVICE, .reason = ""};
     }
     return PLAIT_OK;
@@ -86,7 +88,7 @@ static const plait_resident *resident_of(const plait_placer *p, uint32_t tensor)
     const plait_graph *graph = p->plan->graph;
     const plait_graph_storage *row = &graph->storages[graph->tensors[tensor].storage];
     if (!tensor || (row->kind != PLAIT_STORAGE_WEIGHT && row->kind != PLAIT_STORAGE_STATE)) return NULL;
-    return plait_residence_find(p->plan->residence, row->name, -1);
+    return plait_plan_resident(p->plan, graph->tensors[tensor].storage, -1);
 }
 
 /* Home of the state that the node writes, or else reads; -1 when there is none. */
@@ -272,7 +274,7 @@ static plait_status keep(plait_placer *p) {
 static plait_status place_on_several(plait_placer *p) {
     const plait_graph *graph = p->plan->graph;
     for (uint32_t n = 0; n < graph->n_nodes; n++)
-        if (!p->weighed.runs[n]) return plait_place_nobody(p->plan->context, graph, n, p->plan->residence);
+        if (!p->weighed.runs[n]) return plait_place_nobody(p->plan->context, graph, n, p->plan);
     PLAIT_TRY(make_tables(p));
     find_wishes(p);
     p->start = find_start(p);
@@ -287,8 +289,7 @@ plait_status plait_plan_place(plait_plan *plan) {
     if (plan->context->n_devices == 1) return place_on_one(plan);
     plait_status status = plait_cost_init(cost, plan->context);
     if (status == PLAIT_OK)
-        status =
-            plait_weigh(&p.weighed, plan->graph, plan->context, cost, plan->steps_expected, plan->residence);
+        status = plait_weigh(&p.weighed, plan->graph, plan->context, cost, plan->steps_expected, plan);
     if (status == PLAIT_OK) status = place_on_several(&p);
     plait_weighed_deinit(&p.weighed);
     free(p.device);

@@ -147,7 +147,7 @@ plait_status plait_encode_offer(const plait_residence *residence, int device, co
                                 int n_readers, plait_encoding_offer *out);
 /* The error of a node that no device runs: node, op, shapes, types, and each device's reason (place.c). */
 plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t node,
-                                const plait_residence *bound);
+                                const plait_plan *bound);
 
 struct plait_session_state {
     plait_residence *residence; /* Retained. */
@@ -301,7 +301,8 @@ struct plait_plan {
     const char *name;
     plait_arena arena; /* everything below */
     int64_t *bounds;
-    plait_placement *placements; /* a node */
+    plait_placement *placements;      /* a node */
+    const plait_resident **residents; /* [storage] its first entry in the residence; NULL: there is none */
     /* Of several devices: their figures, and what every node would take on each of them (weigh.h). */
     plait_cost cost;
     struct plait_weighed *weighed;
@@ -368,6 +369,14 @@ void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const i
 /* The cheapest way from one device to the other, and the queue that takes the only command (or the first of two). */
 plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue);
 
+/* The entry of a weight or state of the graph on a device, or NULL. device -1: the first. */
+static inline const plait_resident *plait_plan_resident(const plait_plan *plan, uint32_t storage,
+                                                        int device) {
+    const plait_resident *entry = plan->residents[storage];
+    while (entry && device >= 0 && entry->device != device)
+        entry = entry->next < 0 ? NULL : &plan->residence->entries[entry->next];
+    return entry;
+}
 /* The instance of a storage on a device, or NULL. */
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device);
 /* Value ids in segments are indices in `values`; an operand's storage's instance on the segment's device. */

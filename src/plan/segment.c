@@ -174,7 +174,7 @@ static plait_status add_resident(builder *b, uint32_t storage, int device, uint3
     plait_plan *plan = b->plan;
     const plait_graph_storage *row = storage_of(b, storage);
     const plait_operand *shape = &plan->graph->tensors[row->root].shape;
-    const plait_resident *entry = plait_residence_find(plan->residence, row->name, device);
+    const plait_resident *entry = plait_plan_resident(plan, storage, device);
     if (!entry)
         return plait_error(PLAIT_INTERNAL, "\"%s\" is not on %s", row->name,
                            plan->context->devices[device].device->name);
@@ -370,7 +370,7 @@ static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) 
 
 /* A state at home is where the residence has it; elsewhere it is a copy. */
 static plait_status need_state(builder *b, uint32_t storage, int device) {
-    const plait_resident *entry = plait_residence_find(b->plan->residence, storage_of(b, storage)->name, -1);
+    const plait_resident *entry = plait_plan_resident(b->plan, storage, -1);
     int home = entry ? entry->device : device;
     uint32_t v = 0;
     if (!find_value(b, storage, home)) PLAIT_TRY(add_resident(b, storage, home, &v));
@@ -395,7 +395,7 @@ static plait_status need(builder *b, uint32_t storage, int device) {
 static plait_status send_home(builder *b) {
     for (uint32_t s = 0; s < b->plan->graph->n_storages; s++) {
         if (storage_of(b, s)->kind != PLAIT_STORAGE_STATE || b->versions[s] == 0) continue;
-        const plait_resident *entry = plait_residence_find(b->plan->residence, storage_of(b, s)->name, -1);
+        const plait_resident *entry = plait_plan_resident(b->plan, s, -1);
         if (entry) PLAIT_TRY(need(b, s, entry->device));
     }
     return PLAIT_OK;

@@ -17,6 +17,8 @@
 #include "base/status.h"
 #include "plan/verify.h"
 
+#include <string.h>
+
 /* What is known of a value while the accesses of its device are walked in program order. */
 typedef struct track {
     int32_t last_write, last_any; /* the latest positions so far, -1: none */
@@ -107,11 +109,24 @@ static plait_status add_access(proof *p, uint32_t v, int32_t position, bool writ
     return PLAIT_OK;
 }
 
+/* Bytes from the first element to the last. Of strides that are none of the graph's this may be anything; that they are the
+ * graph's, for which nothing here overflows, is proved too (verify_versions.c). */
+static uint64_t span_of(const plait_operand *shape) {
+    uint64_t span = (uint64_t)plait_dtype_block_bytes(shape->dtype);
+    uint64_t elems = (uint64_t)plait_dtype_block_elems(shape->dtype); /* 0: no such type */
+    for (int d = 0; d < PLAIT_MAX_RANK; d++) {
+        uint64_t places = (uint64_t)shape->dims[d];
+        if (places == 0) return 0;
+        if (d == 0 && elems) places /= elems;
+        span += (places - 1) * (uint64_t)shape->strides[d];
+    }
+    return span;
+}
+
 static plait_status add_operand(proof *p, const plait_segment_operand *operand, int device, int32_t position,
                                 bool write) {
     const plait_plan_value *value = &p->plan->values[operand->value];
-    int64_t span = plait_operand_span_bytes(&operand->shape);
-    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? (uint64_t)span : value->size_bytes;
+    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? span_of(&operand->shape) : value->size_bytes;
     if (value->device != device)
         return plait_error(PLAIT_INTERNAL, "proof: %s uses \"%s\", which is on another device",
                            p->plan->context->devices[device].device->name,
@@ -285,48 +300,73 @@ static plait_status check_keep(proof *p, int device) {
 
 /* ---- resident ---- */
 
-static plait_status entries_clash(const plait_residence *residence, const plait_resident *a,
-                                  const plait_resident *b) {
-    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" and \"%s\" share bytes of %s", a->name, b->name,
-                       residence->context->devices[a->device].device->name);
+/* Where the residents of every slot of a device end that were met so far. */
+typedef struct slot_ends {
+    uint64_t *ends; /* [device * most + slot] */
+    size_t most;
+} slot_ends;
+
+static plait_status init_ends(proof *p, slot_ends *out) {
+    const plait_residence *residence = p->plan->residence;
+    size_t n = (size_t)residence->context->n_devices;
+    out->most = 0;
+    for (size_t d = 0; d < n; d++)
+        if (residence->devices[d].n_weights > out->most) out->most = residence->devices[d].n_weights;
+    out->most += PLAIT_SLOT_WEIGHTS;
+    out->ends = plait_arena_alloc(&p->scratch, n * out->most, sizeof *out->ends);
+    return out->ends ? PLAIT_OK : plait_error_memory("proof", n * out->most * sizeof *out->ends);
 }
 
-typedef struct place {
+typedef struct placed {
     const plait_resident *entry;
-} place;
+} placed;
 
-static bool lies_before(const place *a, const place *b) {
+static bool lies_before(const placed *a, const placed *b) {
     const plait_resident *x = a->entry, *y = b->entry;
     if (x->device != y->device) return x->device < y->device;
     return x->slot != y->slot ? x->slot < y->slot : x->offset < y->offset;
 }
 
-PLAIT_DEFINE_SORT(sort_places, place, lies_before)
+PLAIT_DEFINE_SORT(sort_placed, placed, lies_before)
 
-static plait_status check_entries(const plait_residence *residence, plait_arena *scratch) {
-    size_t n = residence->n_entries;
-    place *places = plait_arena_alloc(scratch, n, sizeof *places);
-    if (!places) return plait_error_memory("proof", n * sizeof *places);
-    for (size_t i = 0; i < n; i++) places[i].entry = &residence->entries[i];
-    sort_places(places, n);
-    for (size_t i = 1; i < n; i++) {
-        const plait_resident *a = places[i - 1].entry, *b = places[i].entry;
+/* No two residents share bytes. Of one slot they are mostly listed as they lie; whoever lies before its end so far makes
+ * all of them be sorted. */
+static plait_status check_entries(proof *p) {
+    const plait_residence *residence = p->plan->residence;
+    size_t n = residence->n_entries, i = 0;
+    slot_ends ends;
+    PLAIT_TRY(init_ends(p, &ends));
+    for (; i < n; i++) {
+        const plait_resident *entry = &residence->entries[i];
+        if (entry->slot >= ends.most) break;
+        uint64_t *end = &ends.ends[(size_t)entry->device * ends.most + entry->slot];
+        if (entry->offset < *end) break;
+        *end = entry->offset + entry->size_bytes;
+    }
+    if (i == n) return PLAIT_OK;
+    placed *sorted = plait_arena_alloc(&p->scratch, n, sizeof *sorted);
+    if (!sorted) return plait_error_memory("proof", n * sizeof *sorted);
+    for (i = 0; i < n; i++) sorted[i].entry = &residence->entries[i];
+    sort_placed(sorted, n);
+    for (i = 1; i < n; i++) {
+        const plait_resident *a = sorted[i - 1].entry, *b = sorted[i].entry;
         if (a->device == b->device && a->slot == b->slot && a->offset + a->size_bytes > b->offset)
-            return entries_clash(residence, a, b);
+            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" and \"%s\" share bytes of %s", a->name, b->name,
+                               residence->context->devices[a->device].device->name);
     }
     return PLAIT_OK;
 }
 
 static plait_status check_resident(proof *p) {
     const plait_plan *plan = p->plan;
-    PLAIT_TRY(check_entries(plan->residence, &p->scratch));
+    PLAIT_TRY(check_entries(p));
     for (uint32_t v = 0; v < plan->n_values; v++) {
         const plait_plan_value *value = &plan->values[v];
         if (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) continue;
-        const plait_resident *entry =
-            plait_residence_find(plan->residence, value_name(plan, v), value->device);
+        const plait_resident *entry = plait_plan_resident(plan, value->storage, value->device);
         bool there = entry && entry->slot == value->slot && entry->offset == value->offset &&
-                     entry->size_bytes == value->size_bytes && entry->encoding == value->encoding;
+                     entry->size_bytes == value->size_bytes && entry->encoding == value->encoding &&
+                     strcmp(entry->name, value_name(plan, v)) == 0;
         if (!there)
             return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it",
                                value_name(plan, v));

@@ -221,8 +221,7 @@ static plait_status check_end(const history *h) {
         if (plan->values[v].slot == PLAIT_SLOT_STATE) PLAIT_TRY(check_newest(h, v, 0, "the next step"));
     for (uint32_t s = 0; s < plan->graph->n_storages; s++) { /* written, but not even present at home */
         if (plan->graph->storages[s].kind != PLAIT_STORAGE_STATE || h->writes[s] == 0) continue;
-        const plait_resident *entry =
-            plait_residence_find(plan->residence, plan->graph->storages[s].name, -1);
+        const plait_resident *entry = plait_plan_resident(plan, s, -1);
         if (!entry || !plait_plan_value_on(plan, s, entry->device))
             return plait_error(PLAIT_INTERNAL, "proof: state \"%s\" is written away from home",
                                plan->graph->storages[s].name);

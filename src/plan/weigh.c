@@ -1,4 +1,4 @@
-/* Weighing a graph: every device is asked about every node once, and what the node does is counted from the op table at
+/* Weighing a graph: every device is asked once about every use of an op, and what the node does is counted from the op table at
  * the two ends of a model's life: steps of one item, and steps at the bounds.
  *
  * Invariant: the result depends on shapes, figures and the devices' answers alone. */
@@ -40,20 +40,33 @@ static plait_status keep_reason(reasons *r, const char *text, const char **out) 
 /* ---- what a device says ---- */
 
 /* The encodings of the node's weights on the device; false when one is not there. */
-static bool find_encodings(const plait_residence *residence, const plait_graph *graph,
-                           const plait_graph_node *node, int device, plait_encoding *encodings) {
+static bool find_encodings(const plait_plan *plan, const plait_graph_node *node, int device,
+                           plait_encoding *encodings) {
+    const plait_graph *graph = plan->graph;
     for (int i = 0; i < node->n_inputs; i++) {
-        const plait_graph_storage *storage = &graph->storages[graph->tensors[node->inputs[i]].storage];
-        if (!node->inputs[i] || storage->kind != PLAIT_STORAGE_WEIGHT) continue;
-        const plait_resident *entry = plait_residence_find(residence, storage->name, device);
+        uint32_t storage = graph->tensors[node->inputs[i]].storage;
+        if (!node->inputs[i] || graph->storages[storage].kind != PLAIT_STORAGE_WEIGHT) continue;
+        const plait_resident *entry = plait_plan_resident(plan, storage, device);
         if (!entry) return false;
         encodings[i] = entry->encoding;
     }
     return true;
 }
 
+bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, uint32_t a, uint32_t b,
+                       const plait_plan *bound) {
+    if (graph->use_of[a] != graph->use_of[b]) return false;
+    for (int d = 0; bound && d < context->n_devices; d++) {
+        plait_encoding x[PLAIT_MAX_INPUTS] = {0}, y[PLAIT_MAX_INPUTS] = {0};
+        bool here = find_encodings(bound, &graph->nodes[a], d, x);
+        if (here != find_encodings(bound, &graph->nodes[b], d, y)) return false;
+        if (here && memcmp(x, y, sizeof x) != 0) return false;
+    }
+    return true;
+}
+
 bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t n,
-                        const plait_op_use *use, const plait_residence *bound, int d, char *reason,
+                        const plait_op_use *use, const plait_plan *bound, int d, char *reason,
                         size_t reason_bytes) {
     plait_device *device = context->devices[d].device;
     plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
@@ -63,7 +76,7 @@ bool plait_weigh_device(const plait_context *context, const plait_graph *graph, 
         snprintf(reason, reason_bytes, "it said that it runs %s, and refused to", use->op->name);
         return false;
     }
-    if (bound && !find_encodings(bound, graph, &graph->nodes[n], d, encodings)) {
+    if (bound && !find_encodings(bound, &graph->nodes[n], d, encodings)) {
         snprintf(reason, reason_bytes, "its weights are not there");
         return false;
     }
@@ -100,7 +113,7 @@ static void weigh_node(plait_weighed *w, uint32_t n, const int64_t *one, plait_o
 }
 
 static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_context *context,
-                                const plait_residence *bound, const plait_op_use *use, reasons *r) {
+                                const plait_plan *bound, const plait_op_use *use, reasons *r) {
     for (int d = 0; d < w->n_devices; d++) {
         char reason[REASON_BYTES];
         const char **why = &w->why[(size_t)n * (size_t)w->n_devices + (size_t)d];
@@ -113,14 +126,28 @@ static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_contex
     return PLAIT_OK;
 }
 
-static plait_status weigh_nodes(plait_weighed *w, const plait_context *context,
-                                const plait_residence *bound) {
+/* What was found for an earlier node that is the same use. */
+static void copy_weighed(plait_weighed *w, uint32_t from, uint32_t to) {
+    size_t n = (size_t)w->n_devices, a = (size_t)from * n, b = (size_t)to * n;
+    w->runs[to] = w->runs[from];
+    memcpy(w->ns + b, w->ns + a, n * sizeof *w->ns);
+    memcpy(w->single_ns + b, w->single_ns + a, n * sizeof *w->single_ns);
+    memcpy(w->full_ns + b, w->full_ns + a, n * sizeof *w->full_ns);
+    memcpy(w->why + b, w->why + a, n * sizeof *w->why);
+}
+
+static plait_status weigh_nodes(plait_weighed *w, const plait_context *context, const plait_plan *bound) {
     plait_op_use use;
     int64_t *one = NULL;
     reasons r = {.arena = &w->arena};
     plait_map_init(&r.known);
     plait_status status = ones(w, &one);
     for (uint32_t n = 0; status == PLAIT_OK && n < w->graph->n_nodes; n++) {
+        uint32_t first = w->graph->use_nodes[w->graph->use_of[n]];
+        if (first < n && plait_weigh_alike(context, w->graph, first, n, bound)) {
+            copy_weighed(w, first, n);
+            continue;
+        }
         plait_graph_use(w->graph, n, NULL, &use);
         status = ask_devices(w, n, context, bound, &use, &r);
         if (status == PLAIT_OK) weigh_node(w, n, one, &use);
@@ -200,7 +227,7 @@ plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t
 
 /* ---- all ---- */
 
-static plait_status weigh(plait_weighed *w, const plait_context *context, const plait_residence *bound) {
+static plait_status weigh(plait_weighed *w, const plait_context *context, const plait_plan *bound) {
     size_t n = w->graph->n_nodes, n_all = n * (size_t)w->n_devices;
     w->runs = plait_arena_alloc(&w->arena, n, sizeof *w->runs);
     w->ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->ns);
@@ -215,7 +242,7 @@ static plait_status weigh(plait_weighed *w, const plait_context *context, const 
 }
 
 plait_status plait_weigh(plait_weighed *out, const plait_graph *graph, const plait_context *context,
-                         const plait_cost *cost, plait_expected_steps steps, const plait_residence *bound) {
+                         const plait_cost *cost, plait_expected_steps steps, const plait_plan *bound) {
     *out = (plait_weighed){.graph = graph, .cost = cost, .n_devices = context->n_devices, .steps = steps};
     if (steps.single <= 0 && steps.full <= 0) out->steps.full = 1;
     plait_arena_init(&out->arena, 0);

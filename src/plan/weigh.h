@@ -26,12 +26,16 @@ typedef struct plait_weighed {
 /* Whether a device runs a node, whose use is given at the bounds; if not, its reason. `bound` NULL: weights may be
  * anywhere; else the device must hold all weights of the node, and is asked for the encodings that it holds. */
 bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t node,
-                        const plait_op_use *use, const plait_residence *bound, int device, char *reason,
+                        const plait_op_use *use, const plait_plan *bound, int device, char *reason,
                         size_t reason_bytes);
+/* Whether every device would say the same of two nodes that are one use: with `bound`, when their weights lie in the same
+ * forms on the same devices. */
+bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, uint32_t a, uint32_t b,
+                       const plait_plan *bound);
 
 /* Weighs a graph; `bound` as above. */
 plait_status plait_weigh(plait_weighed *out, const plait_graph *graph, const plait_context *context,
-                         const plait_cost *cost, plait_expected_steps steps, const plait_residence *bound);
+                         const plait_cost *cost, plait_expected_steps steps, const plait_plan *bound);
 void plait_weighed_deinit(plait_weighed *weighed); /* accepts a zeroed one */
 
 /* Bytes of a storage in one step of the expected mixture: as large as its bounded dim makes it. */
