@@ -511,8 +511,8 @@ static plait_status output_value(builder *b, uint32_t storage, uint32_t *out) {
     const plait_plan *plan = b->plan;
     *out = newest(b, storage);
     for (int d = 0; d < plan->context->n_devices && !*out; d++) {
-        bool here = storage_of(b, storage)->kind == PLAIT_STORAGE_INPUT ||
-                    plait_residence_find(plan->residence, storage_of(b, storage)->name, d);
+        bool here =
+            storage_of(b, storage)->kind == PLAIT_STORAGE_INPUT || plait_plan_resident(plan, storage, d);
         if (here) PLAIT_TRY(need(b, storage, d));
         *out = find_value(b, storage, d);
     }
