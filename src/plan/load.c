@@ -51,10 +51,12 @@ static plait_status check_weight(const plait_resident *entry, const plait_operan
         (long long)found->dims[2], (long long)found->dims[3]);
 }
 
-/* Uses the weight where it is: an import of just its bytes. Leaves the slot empty when the device cannot. */
+/* Uses the weight where it is: an import of just its bytes. Leaves the slot empty when the device cannot, or when its own
+ * memory is another one, from which it reads faster: there weights share buffers. */
 static plait_status import_weight(plait_residence *residence, plait_resident *entry,
                                   const plait_operand *found) {
     plait_device *device = residence->context->devices[entry->device].device;
+    if (!residence->context->devices[entry->device].info.unified_memory) return PLAIT_OK;
     plait_buffer **slot = &residence->devices[entry->device].weights[entry->slot - PLAIT_SLOT_WEIGHTS];
     plait_status status =
         device->vtable->buffer_import(device, found->data, entry->size_bytes, PLAIT_BUFFER_WEIGHTS, slot);

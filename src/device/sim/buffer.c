@@ -15,10 +15,9 @@
 /* All types read 0xFF everywhere as NaN, or as an id that no table has; dead memory looks different in a debugger. */
 enum { UNWRITTEN = 0xFF, DEAD = 0xDB };
 
-static plait_status lacks_memory(const plait_sim_device *device, uint64_t size_bytes, const char *what,
-                                 uint64_t limit_bytes) {
-    return plait_error(PLAIT_OUT_OF_MEMORY, "%s: a buffer of %llu bytes, %s %llu", device->base.name,
-                       (unsigned long long)size_bytes, what, (unsigned long long)limit_bytes);
+static plait_status lacks_memory(uint64_t size_bytes, const char *what, uint64_t limit_bytes) {
+    return plait_error(PLAIT_OUT_OF_MEMORY, "a buffer of %llu bytes, %s %llu", (unsigned long long)size_bytes,
+                       what, (unsigned long long)limit_bytes);
 }
 
 /* ---- budget ---- */
@@ -58,13 +57,13 @@ plait_status plait_sim_memory_query(plait_device *base, uint64_t *out_total_byte
 static plait_status take(plait_sim_device *device, uint64_t size_bytes, uint32_t usage, uint64_t *out_taken) {
     uint64_t bytes;
     if (size_bytes > device->max_buffer_bytes)
-        return lacks_memory(device, size_bytes, "the largest buffer has", device->max_buffer_bytes);
+        return lacks_memory(size_bytes, "the largest buffer has", device->max_buffer_bytes);
     PLAIT_TRY(plait_sim_allocation_bytes(&device->base, size_bytes, usage, &bytes));
     pthread_mutex_lock(&device->lock);
     uint64_t left = device->memory_bytes - device->used_bytes;
     if (bytes <= left) device->used_bytes += bytes;
     pthread_mutex_unlock(&device->lock);
-    if (bytes > left) return lacks_memory(device, size_bytes, "which takes more than what is free:", left);
+    if (bytes > left) return lacks_memory(size_bytes, "which takes more than what is free:", left);
     *out_taken = bytes;
     return PLAIT_OK;
 }
