@@ -14,7 +14,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-enum { N_PROMPT = 5, N_NEXT = 2, MAX_VOCAB = 1024, MANY = 5000, SECONDS = 120 };
+enum { N_PROMPT = 5, N_NEXT = 2, MAX_VOCAB = 1024, MANY = 5000, FEW = 12, SECONDS = 120 };
 
 static void must(plait_status status) {
     if (status != PLAIT_OK) fail_msg("%s: %s", plait_status_name(status), plait_error_message());
@@ -114,6 +114,11 @@ static bool kills_queue(const char *trouble) {
     return !strcmp(trouble, "fail-copy") || !strcmp(trouble, "fail-launch") || !strcmp(trouble, "fail-wait");
 }
 
+/* A refusal to prepare or compile may lead to another plan, in which other words stand for the failure, or none. */
+static bool may_be_mended(const char *trouble) {
+    return !strcmp(trouble, "fail-prepare") || !strcmp(trouble, "fail-compile");
+}
+
 static const char *without_trouble(const life *l, char *out, size_t size_bytes) {
     snprintf(out, size_bytes, l->list, "nan=yes");
     return out;
@@ -133,7 +138,9 @@ static bool one_life(const life *l, const char *trouble, int n, const answer *ex
     plait_error_set(PLAIT_INTERNAL, "no message was left");
     plait_status status = use_model(context, l, &got);
     bool hit = status != PLAIT_OK;
-    if (hit && !strstr(plait_error_message(), lost ? "is lost" : "fails, as was asked for"))
+    const char *words = may_be_mended(trouble) ? "" : lost ? "is lost" : "fails, as was asked for";
+    if (hit &&
+        (!strstr(plait_error_message(), words) || strstr(plait_error_message(), "no message was left")))
         fail_msg("%s: %s: %s", list, plait_status_name(status), plait_error_message());
     if (lost && hit) assert_int_equal(status, PLAIT_DEVICE_LOST);
     if (hit) {
@@ -169,7 +176,9 @@ static void sweep(const char *list, const char *model, const plait_pin *pins, in
     plait_context_close(context);
     for (size_t t = 0; t < sizeof troubles / sizeof troubles[0]; t++) {
         int n = 1;
-        while (n < MANY && one_life(&l, troubles[t], n, &expected)) n++;
+        while (n < MANY &&
+               (one_life(&l, troubles[t], n, &expected) || (may_be_mended(troubles[t]) && n < FEW)))
+            n++;
         print_message("%s on %s: %s: %d failures\n", model, list, troubles[t], n - 1);
         assert_true(n > 1 && n < MANY);
     }
@@ -180,17 +189,17 @@ static void alone(void **state) {
     sweep("sim:%s", "llama-gqa-quant", NULL, 0);
 }
 
-/* Half of the blocks on each: transfers, waits for one another. */
+/* Speeds are stated: measuring would use up the failures. Half of the blocks on each: transfers, waits for one another. */
 static void with_cpu(void **state) {
     static const plait_pin pins[] = {{"blk.1.*", 1}};
     (void)state;
-    sweep("sim:%s,cpu:threads=1", "gemma3", pins, 1);
+    sweep("sim:%s:flops=1T,cpu:threads=1", "gemma3", pins, 1);
 }
 
 static void two_alike(void **state) {
     static const plait_pin pins[] = {{"blk.1.*", 1}};
     (void)state;
-    sweep("sim:%s,sim", "llama-gqa-quant", pins, 1);
+    sweep("sim:%s:flops=1T,sim:flops=1T", "llama-gqa-quant", pins, 1);
 }
 
 /* What comes with the first thread of a process (of sanitizers, say) is there before anything is counted. */
