@@ -33,6 +33,12 @@ plait_status plait_session_create(plait_session **out, plait_model *model);
 void plait_session_destroy(plait_session *session); /* accepts NULL */
 plait_model *plait_session_model(const plait_session *session);
 
+/* A session of `model` with the sequences of another one, which may have lost its device: the same numbers, tokens and,
+ * for those whose last token has an output, that output, so that plait_session_next goes on. Tokens are fed again,
+ * common prefixes once. `from` is only read, and belongs to a model of the same vocabulary (the same file, opened in a
+ * context of the devices that are left: plait_context_reopen, plait_model_reopen). The sequences' lengths must fit. */
+plait_status plait_session_resume(plait_session **out, plait_model *model, const plait_session *from);
+
 /* ---- sequences ---- */
 
 /* An empty sequence; LIMIT when the model's number of sequences is in use. */
