@@ -28,6 +28,10 @@ plait_status plait_context_open(plait_context **out, const char *devices,
  * failed. Nothing can run in it any more then; runs, plans and models in it can only be destroyed, and another context
  * opened on the devices that are left. Any thread. */
 plait_status plait_context_health(plait_context *context);
+/* Opens the devices of another context that are not lost (plait_device_vtable.health) again, in the same order, with the
+ * same logger and monitor. out_devices, if not NULL, has room for as many numbers as `from` has devices: [i] is the number
+ * there of device i here. `from` is only read, and may be closed afterwards. DEVICE_LOST when none is left. */
+plait_status plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices);
 /* Everything made in the context must be destroyed before. Accepts NULL. */
 void plait_context_close(plait_context *context);
 

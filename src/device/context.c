@@ -49,7 +49,14 @@ static plait_status open_queues(plait_context_entry *entry, bool alone) {
 
 static plait_status open_device(plait_context *context, const char *item, bool alone) {
     plait_context_entry *entry = &context->devices[context->n_devices];
-    PLAIT_TRY(plait_device_create(item, &context->logger, &entry->device));
+    char *copy = plait_string_copy(item);
+    if (!copy) return plait_error_memory("device item", strlen(item));
+    plait_status made = plait_device_create(item, &context->logger, &entry->device);
+    if (made != PLAIT_OK) {
+        free(copy);
+        return made;
+    }
+    entry->item = copy;
     context->n_devices++; /* from here on close() destroys it */
     plait_device *device = entry->device;
     int same = 0;
@@ -89,40 +96,64 @@ static plait_status connect_devices(plait_context *context) {
 static plait_status open_monitor(plait_context *context, plait_monitor_level level) {
     plait_monitor_options options = {
         .struct_bytes = sizeof options, .level = level, .logger = context->logger};
+    context->monitor_level = level;
     return level == PLAIT_MONITOR_OFF ? PLAIT_OK : plait_monitor_create(&options, &context->monitor);
 }
 
-static plait_status open_devices(plait_context *context, const char *text, int threads) {
-    plait_device_list list;
-    PLAIT_TRY(plait_device_list_parse(text, threads, &list));
-    plait_status status = PLAIT_OK;
-    context->devices = plait_alloc_array((size_t)list.n_items, sizeof *context->devices);
+static plait_status open_devices(plait_context *context, const char *const *items, int n_items) {
+    context->devices = plait_alloc_array((size_t)n_items, sizeof *context->devices);
     if (!context->devices)
-        status = plait_error_memory("device list", (uint64_t)list.n_items * sizeof *context->devices);
-    for (int i = 0; status == PLAIT_OK && i < list.n_items; i++)
-        status = open_device(context, list.items[i].text, list.n_items == 1);
-    plait_device_list_deinit(&list);
-    return status == PLAIT_OK ? connect_devices(context) : status;
+        return plait_error_memory("device list", (uint64_t)n_items * sizeof *context->devices);
+    for (int i = 0; i < n_items; i++) PLAIT_TRY(open_device(context, items[i], n_items == 1));
+    return connect_devices(context);
 }
 
-plait_status plait_context_open(plait_context **out, const char *devices,
-                                const plait_context_options *options) {
+static plait_status open_items(plait_context **out, const char *const *items, int n_items,
+                               const plait_context_options *options) {
     plait_context *context = plait_alloc_array(1, sizeof *context);
     if (!context) return plait_error_memory("context", sizeof *context);
-    if (options) context->logger = options->logger;
+    context->logger = options->logger;
     plait_arena_pool_init(&context->pool, POOL_BYTES);
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
     plait_status status = context->lock_ready ? PLAIT_OK : plait_error_memory("context lock", 0);
-    if (status == PLAIT_OK && options) status = open_monitor(context, options->monitor);
-    if (status == PLAIT_OK)
-        status =
-            open_devices(context, devices && devices[0] ? devices : no_list, options ? options->threads : 0);
+    if (status == PLAIT_OK) status = open_monitor(context, options->monitor);
+    if (status == PLAIT_OK) status = open_devices(context, items, n_items);
     if (status != PLAIT_OK) {
         plait_context_close(context);
         return status;
     }
     *out = context;
     return PLAIT_OK;
+}
+
+plait_status plait_context_open(plait_context **out, const char *devices,
+                                const plait_context_options *options) {
+    static const plait_context_options usual = {0};
+    const char *items[PLAIT_MAX_DEVICES];
+    plait_device_list list;
+    if (!options) options = &usual;
+    PLAIT_TRY(plait_device_list_parse(devices && devices[0] ? devices : no_list, options->threads, &list));
+    for (int i = 0; i < list.n_items; i++) items[i] = list.items[i].text;
+    plait_status status = open_items(out, items, list.n_items, options);
+    plait_device_list_deinit(&list);
+    return status;
+}
+
+/* Names that are made anew may differ, numbers count what is left: who keeps either asks out_devices. */
+plait_status plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices) {
+    const char *items[PLAIT_MAX_DEVICES];
+    plait_context_options options = {.logger = from->logger, .monitor = from->monitor_level};
+    int n = 0;
+    for (int d = 0; d < from->n_devices; d++) {
+        plait_device *device = from->devices[d].device;
+        if (device->vtable->health(device) != PLAIT_OK) continue;
+        if (out_devices) out_devices[n] = d;
+        items[n++] = from->devices[d].item;
+    }
+    if (n == 0)
+        return plait_error(PLAIT_DEVICE_LOST, "none of the %d devices of the context is left",
+                           from->n_devices);
+    return open_items(out, items, n, &options);
 }
 
 /* Queues first, while everything that they may wait for still works. */
@@ -151,6 +182,7 @@ void plait_context_close(plait_context *context) {
         if (entry->arena) vtable->buffer_destroy(entry->arena);
         free(entry->mirrors);
         free(entry->touched);
+        free(entry->item);
         vtable->destroy(entry->device);
     }
     plait_arena_pool_deinit(&context->pool);

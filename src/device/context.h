@@ -36,6 +36,7 @@ typedef struct plait_context_mirror {
 
 typedef struct plait_context_entry {
     plait_device *device; /* Owned. */
+    char *item;           /* Owned. What it was made of, for plait_context_reopen */
     plait_queue *queue;   /* queue 0, for who needs no other */
     plait_context_queue queues[PLAIT_DEVICE_QUEUES];
     int n_queues;
@@ -55,6 +56,7 @@ typedef struct plait_context_entry {
 
 struct plait_context {
     plait_logger logger;
+    plait_monitor_level monitor_level;
     plait_monitor *monitor; /* Owned. NULL: the devices are not watched. */
     int n_devices;
     plait_context_entry *devices;

@@ -19,6 +19,7 @@ typedef struct moved {
     const plait_sequence *from;
     plait_seq seq;
     int64_t n_before; /* tokens that are fed before that step */
+    int64_t row;      /* of its output, -1: none. Sequences that share one have the same tokens */
 } moved;
 
 static int64_t common_prefix(const moved *a, const moved *b) {
@@ -39,8 +40,8 @@ static size_t list_sequences(const plait_session *from, moved *out) {
     size_t n = 0;
     for (plait_seq i = 0; i < from->model->options.sequences; i++) {
         const plait_sequence *sequence = &from->sequences[i];
-        bool output = from->output_of[i] >= 0 && sequence->length > 0;
-        if (sequence->used) out[n++] = (moved){sequence, i, sequence->length - output};
+        int64_t row = sequence->length > 0 ? from->output_of[i] : -1;
+        if (sequence->used) out[n++] = (moved){sequence, i, sequence->length - (row >= 0), row};
     }
     return n;
 }
@@ -78,16 +79,25 @@ static plait_status move_one(plait_session *s, const moved *m, const moved *befo
     return feed(s, m, shared);
 }
 
-/* One step for the last tokens of all sequences that had an output; where they are more than a step takes, the outputs
- * of the last step stay. */
-static plait_status feed_last(plait_session *s, const moved *list, size_t n) {
+static int by_row(const void *pa, const void *pb) {
+    const moved *a = pa, *b = pb;
+    if (a->row != b->row) return a->row < b->row ? -1 : 1;
+    return a->seq < b->seq ? -1 : 1;
+}
+
+/* One step for the last tokens of all sequences that had an output, in the order of the outputs; where they are more than
+ * a step takes, the outputs of the last step stay. `seqs` has room for all numbers. */
+static plait_status feed_last(plait_session *s, moved *list, size_t n, plait_seq *seqs) {
     int64_t n_items = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].n_before == list[i].from->length) continue;
+    if (n > 1) qsort(list, n, sizeof *list, by_row);
+    for (size_t i = 0; i < n; i++) seqs[i] = list[i].seq;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && list[end].row == list[i].row;) end++;
+        if (list[i].row < 0) continue;
         s->items[n_items++] = (plait_batch_item){.token = list[i].from->tokens[list[i].n_before],
                                                  .position = -1,
-                                                 .seqs = &list[i].seq,
-                                                 .n_seqs = 1,
+                                                 .seqs = &seqs[i],
+                                                 .n_seqs = (int)(end - i),
                                                  .wants_output = true};
         if (n_items < s->model->options.batch) continue;
         PLAIT_TRY(plait_session_step(s, s->items, n_items));
@@ -96,7 +106,7 @@ static plait_status feed_last(plait_session *s, const moved *list, size_t n) {
     return n_items ? plait_session_step(s, s->items, n_items) : PLAIT_OK;
 }
 
-static plait_status move_all(plait_session *s, const plait_session *from, moved *list) {
+static plait_status move_all(plait_session *s, const plait_session *from, moved *list, plait_seq *seqs) {
     size_t n = list_sequences(from, list);
     for (size_t i = 0; i < n; i++) {
         if (list[i].from->length > s->model->engine.context)
@@ -109,7 +119,7 @@ static plait_status move_all(plait_session *s, const plait_session *from, moved 
     }
     if (n > 1) qsort(list, n, sizeof *list, by_tokens);
     for (size_t i = 0; i < n; i++) PLAIT_TRY(move_one(s, &list[i], i ? &list[i - 1] : NULL));
-    return feed_last(s, list, n);
+    return feed_last(s, list, n, seqs);
 }
 
 plait_status plait_session_resume(plait_session **out, plait_model *model, const plait_session *from) {
@@ -118,11 +128,15 @@ plait_status plait_session_resume(plait_session **out, plait_model *model, const
         return plait_error(PLAIT_INVALID_ARGUMENT,
                            "resuming: the model has %lld tokens, that of the session %lld",
                            (long long)model->hp.n_vocab, (long long)from->model->hp.n_vocab);
-    moved *list = plait_alloc_array((size_t)from->model->options.sequences, sizeof *list);
-    if (!list) return plait_error_memory("resuming", (uint64_t)from->model->options.sequences * sizeof *list);
-    plait_status status = plait_session_create(&s, model);
-    if (status == PLAIT_OK) status = move_all(s, from, list);
+    size_t n = (size_t)from->model->options.sequences;
+    moved *list = plait_alloc_array(n, sizeof *list);
+    plait_seq *seqs = plait_alloc_array(n, sizeof *seqs);
+    plait_status status =
+        list && seqs ? PLAIT_OK : plait_error_memory("resuming", (uint64_t)n * sizeof *list);
+    if (status == PLAIT_OK) status = plait_session_create(&s, model);
+    if (status == PLAIT_OK) status = move_all(s, from, list, seqs);
     free(list);
+    free(seqs);
     if (status != PLAIT_OK) {
         plait_session_destroy(s);
         return plait_error_context(status, "resuming");
