@@ -328,7 +328,7 @@ static void *take_and_give(void *argument) {
     for (int i = 0; i < ROUNDS; i++) {
         int n = plait_processors_take(&t->user);
         if (n > 1) {
-            int now = (together += n), seen = worst;
+            int now = atomic_fetch_add(&together, n) + n, seen = worst;
             while (now > seen && !atomic_compare_exchange_weak(&worst, &seen, now)) continue;
             if (i % 64 == 0) sched_yield();
             together -= n;

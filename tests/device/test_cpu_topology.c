@@ -633,7 +633,8 @@ static void lists_by_law(void **state) {
         draw_machine(&t);
         for (int i = 0; i < n; i++) {
             asked[i] = below(3) ? 0 : 1 + below(6);
-            snprintf(text[i], sizeof text[i], asked[i] ? "threads=%d" : "", asked[i]);
+            text[i][0] = '\0';
+            if (asked[i]) snprintf(text[i], sizeof text[i], "threads=%d", asked[i]);
             items[i] = text[i];
         }
         e.n = 0;
