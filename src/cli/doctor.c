@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "device/topology.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,28 @@ static void check_processors(report *r) {
             usable, all);
     else
         say(r, FINE, "processors", "%d", usable);
+}
+
+/* What a share of the machine could be. */
+static void check_topology(report *r) {
+    plait_topology t;
+    char kinds[256] = "one speed";
+    size_t n = 0;
+    int cores = 0, nodes = 0;
+    if (plait_topology_read(true, &t) != PLAIT_OK) {
+        say(r, NOTE, "topology", "%s", plait_error_message());
+        return;
+    }
+    for (int i = 0; i < t.n_processors; i++)
+        cores += i == 0 || t.processors[i].core != t.processors[i - 1].core;
+    for (int i = 0; i < t.n_nodes; i++) nodes += plait_topology_is_home(&t, i);
+    for (int k = 0; t.n_kinds > 1 && k < t.n_kinds && n < sizeof kinds; k++)
+        n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%d at %u%% speed", k ? ", " : "",
+                              t.kinds[k].n_processors, t.kinds[k].speed * 100 / PLAIT_TOPOLOGY_FULL_SPEED);
+    say(r, FINE, "topology", "%d processors, %d cores, %d NUMA node%s with processors, %s (from %s)%s",
+        t.n_processors, cores, nodes, nodes == 1 ? "" : "s", kinds, t.source,
+        nodes > 1 ? "; --devices cpu:numa=each makes a device of each node" : "");
+    plait_topology_deinit(&t);
 }
 
 static void check_memory(report *r) {
@@ -164,6 +187,7 @@ static int run(const plait_cli_values *values) {
     plait_strbuf_init(&r.out, 0);
     check_devices(&r);
     check_processors(&r);
+    check_topology(&r);
     check_memory(&r);
     check_bandwidth(&r);
     check_huge_pages(&r);

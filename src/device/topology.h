@@ -36,7 +36,7 @@ typedef struct plait_topology_kind {
 } plait_topology_kind;
 
 typedef struct plait_topology {
-    char source[64];      /* "hwloc 2.9", "/sys": where it was read */
+    char source[64];      /* "hwloc", "/sys": where it was read */
     bool is_this_machine; /* false: a description of another one, where nothing can be bound */
     int n_processors, n_nodes, n_kinds;
     plait_topology_processor *processors; /* Owned. */

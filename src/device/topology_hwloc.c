@@ -165,11 +165,9 @@ static plait_status copy_processors(hwloc_topology_t from, const plait_cpuset *u
 }
 
 static plait_status copy(hwloc_topology_t from, const plait_cpuset *mask, plait_topology *out) {
-    unsigned version = hwloc.get_api_version();
     plait_topology t = {.is_this_machine = hwloc.topology_is_thissystem(from) != 0};
     plait_cpuset usable = {0};
-    snprintf(t.source, sizeof t.source, "hwloc %u.%u%s", version >> 16, version >> 8 & 255,
-             t.is_this_machine ? "" : ", a description");
+    snprintf(t.source, sizeof t.source, "hwloc%s", t.is_this_machine ? "" : ", a description");
     for (int i = 0; i < n_objects(from, HWLOC_OBJ_PU); i++)
         plait_cpuset_add(&usable, (int)object(from, HWLOC_OBJ_PU, i)->os_index);
     if (mask) plait_cpuset_keep(&usable, mask);

@@ -31,6 +31,7 @@ static void built_in_kinds(void **state) {
         assert_non_null(kind->encodings);
         assert_non_null(kind->pack);
         assert_non_null(kind->unpack);
+        assert_non_null(kind->expand);
         printf("kind %s: %s\n", kind->kind, kind->doc);
     }
     assert_null(plait_device_kind_at(-1));
