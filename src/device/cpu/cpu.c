@@ -179,7 +179,7 @@ const plait_device_vtable plait_cpu_vtable = {
     .struct_bytes = sizeof(plait_device_vtable),
     .sizes = PLAIT_DEVICE_SIZES,
     .kind = "cpu",
-    .doc = "this machine's processor cores; threads=N, cores=0-3+6, numa=NODE, "
+    .doc = "this machine's processor cores; threads=N, cores=0-3+6, numa=NODE|each, "
            "isa=portable|avx2|avxvnni|avx512|avx512vnni",
     .create = cpu_create,
     .destroy = cpu_destroy,
