@@ -27,7 +27,11 @@ typedef struct plait_model_options {
     int64_t sequences; /* most sequences of a session; 0: 1 */
     bool kv_given;     /* k_type and v_type are set; otherwise f16 */
     plait_dtype k_type, v_type;
-    const plait_pin *pins; /* copied */
+    /* How the model is spread over the devices of the context; see plait/plan.h and docs/placement.md. All of these are
+     * borrowed for the call. */
+    plait_split split;
+    const double *ratio; /* a share for each device; NULL: by cost */
+    const plait_pin *pins;
     int n_pins;
     bool exact;      /* see DESIGN: same bytes for any batching */
     bool no_mmap;    /* read the file into memory */

@@ -84,6 +84,10 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
  * holds; and how many blocks of the model live there. */
 void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,
                             int *out_n_blocks);
+/* What a session and the plans of a model take on a device beside the weights, at most. OUT_OF_MEMORY, with what is needed
+ * and what there is on each device, when that and the weights exceed a budget: then decide again, with `reserve_bytes`.
+ * temporary_bytes has an entry for each device. With one device there is nothing to check. */
+plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes);
 /* Allocates, packs and copies all weights; shows progress through the context's logger, and can be cancelled
  * by it. After a failure the residence can only be destroyed. */
 plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source);
@@ -150,6 +154,9 @@ typedef struct plait_plan_facts {
     uint64_t plan_ns, verify_ns;    /* time that planning and proving took */
 } plait_plan_facts;
 void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
+/* Memory of a device that a step needs: for temporaries, which all plans of the context share, and for inputs. */
+void plait_plan_device_bytes(const plait_plan *plan, int device, uint64_t *out_temporary,
+                             uint64_t *out_inputs);
 
 /* The plan as text for people, as JSON, and as a page with a picture of memory over time. The caller frees *out. */
 plait_status plait_plan_print(const plait_plan *plan, char **out_text);

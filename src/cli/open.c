@@ -44,20 +44,20 @@ static int check_range(const char *name, int64_t value, int64_t most) {
 }
 
 /* A share for each device, none negative, some above 0. */
-static int check_ratio(const char *text, int n_devices) {
+static int parse_ratio(const char *text, int n_devices, double *shares) {
     double sum = 0;
     int n = 0;
-    if (!text) return PLAIT_EXIT_OK;
     for (const char *p = text;; n++) {
-        char *end;
-        double share = strtod(p, &end);
-        if (end == p || (*end && *end != ',') || !isfinite(share) || share < 0)
+        size_t length = strcspn(p, ",");
+        double share;
+        if (length >= 64 || !plait_parse_double(p, length, &share) || share < 0)
             return plait_cli_usage("--ratio \"%s\": expected shares of 0 or more, like 2,1", text);
+        if (n < n_devices) shares[n] = share;
         sum += share;
-        if (!*end) break;
-        p = end + 1;
+        if (!p[length]) break;
+        p += length + 1;
     }
-    if (n + 1 != n_devices || sum <= 0)
+    if (n + 1 != n_devices || !(sum > 0) || !isfinite(sum))
         return plait_cli_usage(
             "--ratio \"%s\": %d shares that add up to %g, expected one for each of %d devices, "
             "not all 0",
@@ -65,18 +65,32 @@ static int check_ratio(const char *text, int n_devices) {
     return PLAIT_EXIT_OK;
 }
 
-/* With one device every split is the whole. */
-static int check_split(const plait_cli_values *values, int n_devices) {
-    const char *mode = values->split ? values->split : "none";
-    bool none = strcmp(mode, "none") == 0;
-    if (!none && strcmp(mode, "layer") != 0 && strcmp(mode, "tensor") != 0)
-        return plait_cli_usage("--split wants none, layer or tensor, not \"%s\"", mode);
-    if (!none && n_devices > 1)
+/* `shares` has room for every device, and is left alone without --ratio. */
+static int read_split(const plait_cli_values *values, int n_devices, double *shares,
+                      plait_model_options *options) {
+    static const struct {
+        const char *name;
+        plait_split split;
+    } modes[] = {{"none", PLAIT_SPLIT_NONE}, {"layer", PLAIT_SPLIT_LAYER}, {"tensor", PLAIT_SPLIT_TENSOR}};
+    bool known = !values->split;
+    for (size_t i = 0; values->split && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(values->split, modes[i].name) == 0) options->split = modes[i].split, known = true;
+    if (!known) return plait_cli_usage("--split wants none, layer or tensor, not \"%s\"", values->split);
+    if (options->split == PLAIT_SPLIT_TENSOR && n_devices > 1)
         return plait_cli_usage(
-            "--split %s over %d devices is not supported yet; --split none uses the others "
-            "for what the first lacks",
-            mode, n_devices);
-    return check_ratio(values->ratio, n_devices);
+            "--split tensor over %d devices is not supported yet; --split layer spreads whole "
+            "layers over them",
+            n_devices);
+    if (options->split == PLAIT_SPLIT_TENSOR)
+        options->split = PLAIT_SPLIT_AUTO; /* of one device: the whole */
+    if (!values->ratio) return PLAIT_EXIT_OK;
+    int status = parse_ratio(values->ratio, n_devices, shares);
+    if (status != PLAIT_EXIT_OK) return status;
+    if (options->split == PLAIT_SPLIT_NONE && n_devices > 1)
+        return plait_cli_usage(
+            "--ratio has no meaning with --split none; --split layer spreads the layers by it");
+    options->ratio = shares;
+    return PLAIT_EXIT_OK;
 }
 
 static int read_options(const plait_cli_values *values, plait_model_options *out) {
@@ -135,7 +149,10 @@ static int open_model(const plait_cli_values *values, plait_model_options *optio
                       plait_model **out) {
     plait_pin pins[PLAIT_CLI_MAX_LIST];
     char *copies[PLAIT_CLI_MAX_LIST] = {0};
-    int exit_status = check_split(values, plait_context_device_count(context));
+    int n_devices = plait_context_device_count(context);
+    double *shares = plait_alloc_array((size_t)n_devices, sizeof *shares);
+    if (!shares) return plait_cli_fail(plait_error_memory("--ratio", 0));
+    int exit_status = read_split(values, n_devices, shares, options);
     if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, pins, copies);
     if (exit_status == PLAIT_EXIT_OK) {
         options->pins = pins;
@@ -144,6 +161,7 @@ static int open_model(const plait_cli_values *values, plait_model_options *optio
         if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     }
     for (int i = 0; i < PLAIT_CLI_MAX_LIST; i++) free(copies[i]);
+    free(shares);
     return exit_status;
 }
 

@@ -11,6 +11,7 @@
 #include "base/size.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- cache groups ---- */
@@ -157,26 +158,99 @@ static plait_status build_copies(plait_model *model, plait_engine *engine) {
 
 /* ---- plans ---- */
 
-static plait_status make_plan(plait_model *model, plait_engine *engine, const plait_graph *graph,
-                              plait_plan **out) {
-    plait_plan_facts facts;
-    plait_plan_options options = {.residence = engine->residence,
-                                  .skip_verify = model->options.skip_verify,
-                                  .exact = model->options.exact};
-    PLAIT_TRY(plait_plan_make(out, model->context, graph, &options));
-    plait_plan_describe(*out, &facts);
-    if (facts.temporary_bytes > engine->temporary_bytes) engine->temporary_bytes = facts.temporary_bytes;
+/* Graphs in one order for everybody, and how often each runs in a typical use: a prompt that fills a step, then answers
+ * token by token, of which the best is taken. */
+enum { GRAPH_LAYERS, GRAPH_COPIES, GRAPH_TAILS, N_GRAPHS = GRAPH_TAILS + PLAIT_TAIL_COUNT, ANSWER = 64 };
+
+static const plait_graph *graph_at(const plait_engine *engine, int g) {
+    if (g == GRAPH_LAYERS) return engine->layers;
+    return g == GRAPH_COPIES ? engine->copies : engine->tails[g - GRAPH_TAILS];
+}
+
+static plait_plan **plan_at(plait_engine *engine, int g) {
+    if (g == GRAPH_LAYERS) return &engine->layers_plan;
+    return g == GRAPH_COPIES ? &engine->copies_plan : &engine->tail_plans[g - GRAPH_TAILS];
+}
+
+static plait_expected_steps steps_of(int g) {
+    if (g == GRAPH_LAYERS) return (plait_expected_steps){.single = ANSWER, .full = 1};
+    return g == GRAPH_TAILS + PLAIT_TAIL_ARGMAX ? (plait_expected_steps){.single = ANSWER}
+                                                : (plait_expected_steps){0};
+}
+
+static plait_status make_residence(const plait_model *model, plait_engine *engine) {
+    const plait_graph *graphs[N_GRAPHS];
+    plait_expected_steps steps[N_GRAPHS];
+    for (int g = 0; g < N_GRAPHS; g++) graphs[g] = graph_at(engine, g), steps[g] = steps_of(g);
+    plait_residence_options options = {.pins = model->options.pins,
+                                       .n_pins = model->options.n_pins,
+                                       .no_packing = model->options.no_packing,
+                                       .split = model->options.split,
+                                       .ratio = model->options.ratio,
+                                       .reserve_bytes = engine->reserve_bytes,
+                                       .steps = steps};
+    return plait_residence_create(&engine->residence, model->context, graphs, N_GRAPHS, &options);
+}
+
+static plait_status make_plans(const plait_model *model, plait_engine *engine) {
+    for (int g = 0; g < N_GRAPHS; g++) {
+        plait_plan_options options = {.residence = engine->residence,
+                                      .skip_verify = model->options.skip_verify,
+                                      .exact = model->options.exact,
+                                      .steps = steps_of(g)};
+        PLAIT_TRY(plait_plan_make(plan_at(engine, g), model->context, graph_at(engine, g), &options));
+    }
     return PLAIT_OK;
 }
 
-static plait_status make_residence(plait_model *model, plait_engine *engine) {
-    const plait_graph *graphs[PLAIT_TAIL_COUNT + 2] = {engine->layers, engine->copies};
-    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) graphs[2 + t] = engine->tails[t];
-    plait_residence_options options = {.pins = model->options.pins,
-                                       .n_pins = model->options.n_pins,
-                                       .no_packing = model->options.no_packing};
-    PLAIT_TRY(
-        plait_residence_create(&engine->residence, model->context, graphs, PLAIT_TAIL_COUNT + 2, &options));
+static void release_plans(plait_engine *engine) {
+    for (int g = 0; g < N_GRAPHS; g++) {
+        plait_plan_release(*plan_at(engine, g));
+        *plan_at(engine, g) = NULL;
+    }
+    plait_residence_release(engine->residence);
+    engine->residence = NULL;
+}
+
+/* Temporaries of each device, which its plans share; inputs have memory of their own in each run. */
+static void measure_temporaries(const plait_model *model, plait_engine *engine, uint64_t *out) {
+    for (int d = 0; d < plait_context_device_count(model->context); d++) {
+        uint64_t most = 0, inputs = 0;
+        for (int g = 0; g < N_GRAPHS; g++) {
+            uint64_t temporary_bytes, input_bytes;
+            plait_plan_device_bytes(*plan_at(engine, g), d, &temporary_bytes, &input_bytes);
+            most = temporary_bytes > most ? temporary_bytes : most;
+            inputs += input_bytes;
+        }
+        out[d] = most + inputs;
+        if (most > engine->temporary_bytes) engine->temporary_bytes = most;
+    }
+}
+
+/* Residence is decided before plans tell how large temporaries are. Where they do not fit beside it, residence is decided
+ * again with room kept for them; and again where that made others of them larger. */
+static plait_status plan_within_memory(plait_model *model, plait_engine *engine) {
+    enum { ATTEMPTS = 4 };
+    size_t n = (size_t)plait_context_device_count(model->context);
+    uint64_t *temporary = plait_alloc_array(n, sizeof *temporary);
+    if (!temporary) return plait_error_memory("plans", n);
+    plait_status status = PLAIT_OK;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        status = make_residence(model, engine);
+        if (status == PLAIT_OK) status = make_plans(model, engine);
+        if (status != PLAIT_OK) break;
+        measure_temporaries(model, engine, temporary);
+        status = plait_residence_check(engine->residence, temporary);
+        if (status == PLAIT_OK || attempt + 1 == ATTEMPTS) break;
+        for (size_t d = 0; d < n; d++)
+            if (temporary[d] > engine->reserve_bytes[d]) engine->reserve_bytes[d] = temporary[d];
+        release_plans(engine);
+    }
+    free(temporary);
+    return status;
+}
+
+static void add_bytes(const plait_model *model, plait_engine *engine) {
     for (int d = 0; d < plait_context_device_count(model->context); d++) {
         uint64_t private_bytes, mapped_bytes, state_bytes;
         plait_residence_bytes(engine->residence, d, &private_bytes, &mapped_bytes, &state_bytes);
@@ -184,7 +258,6 @@ static plait_status make_residence(plait_model *model, plait_engine *engine) {
         engine->mapped_bytes += mapped_bytes;
         engine->state_bytes += state_bytes;
     }
-    return PLAIT_OK;
 }
 
 plait_status plait_engine_build(plait_model *model, int64_t context, plait_engine *engine) {
@@ -194,20 +267,19 @@ plait_status plait_engine_build(plait_model *model, int64_t context, plait_engin
     PLAIT_TRY(build_layers(model, engine));
     for (int t = 0; t < PLAIT_TAIL_COUNT; t++) PLAIT_TRY(build_tail(model, engine, (plait_tail)t));
     PLAIT_TRY(build_copies(model, engine));
-    PLAIT_TRY(make_residence(model, engine));
-    PLAIT_TRY(make_plan(model, engine, engine->layers, &engine->layers_plan));
-    for (int t = 0; t < PLAIT_TAIL_COUNT; t++)
-        PLAIT_TRY(make_plan(model, engine, engine->tails[t], &engine->tail_plans[t]));
-    return make_plan(model, engine, engine->copies, &engine->copies_plan);
+    size_t n_devices = (size_t)plait_context_device_count(model->context);
+    engine->reserve_bytes = plait_alloc_array(n_devices, sizeof *engine->reserve_bytes);
+    if (!engine->reserve_bytes) return plait_error_memory("plans", n_devices);
+    PLAIT_TRY(plan_within_memory(model, engine));
+    add_bytes(model, engine);
+    return PLAIT_OK;
 }
 
 void plait_engine_destroy(plait_engine *engine) {
-    plait_plan_release(engine->layers_plan);
-    plait_plan_release(engine->copies_plan);
-    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) plait_plan_release(engine->tail_plans[t]);
-    plait_residence_release(engine->residence);
+    release_plans(engine);
     plait_graph_destroy(engine->layers);
     plait_graph_destroy(engine->copies);
     for (int t = 0; t < PLAIT_TAIL_COUNT; t++) plait_graph_destroy(engine->tails[t]);
+    free(engine->reserve_bytes);
     *engine = (plait_engine){0};
 }

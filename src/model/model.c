@@ -72,9 +72,11 @@ static plait_status does_not_fit(const plait_model *model, const plait_engine *e
     return status;
 }
 
-/* Private memory of the engine against what is free on the host. Every device so far uses the host's memory. */
+/* Private memory of the engine against what is free. Several devices have been judged one by one when their residence was
+ * decided. */
 static plait_status check_fit(const plait_model *model, const plait_engine *e, uint64_t available) {
     uint64_t need;
+    if (plait_context_device_count(model->context) > 1) return PLAIT_OK;
     if (!plait_add_u64(e->private_bytes, e->state_bytes, &need) ||
         !plait_add_u64(need, e->temporary_bytes, &need))
         need = UINT64_MAX;
@@ -85,16 +87,45 @@ static plait_status check_fit(const plait_model *model, const plait_engine *e, u
 static plait_status choose_context(plait_model *model) {
     const plait_model_options *o = &model->options;
     int64_t context = o->context ? o->context : model->hp.context_trained;
-    uint64_t available = plait_os_memory_available();
+    plait_device *first = plait_context_device(model->context, 0);
+    uint64_t total, available;
+    PLAIT_TRY(first->vtable->memory_query(first, &total, &available));
     for (;;) {
         plait_status status = plait_engine_build(model, context, &model->engine);
-        if (status != PLAIT_OK) return status;
-        status = o->dry ? PLAIT_OK : check_fit(model, &model->engine, available);
+        if (status != PLAIT_OK && status != PLAIT_OUT_OF_MEMORY) return status;
+        if (status == PLAIT_OK) status = o->dry ? PLAIT_OK : check_fit(model, &model->engine, available);
         if (status == PLAIT_OK) return PLAIT_OK;
         if (o->context || o->fit_off || context <= SHORTEST_CONTEXT) return status;
         plait_engine_destroy(&model->engine);
         context = plait_max_i64(SHORTEST_CONTEXT, context / 2);
     }
+}
+
+/* What each of several devices got, and what it was asked to take. */
+static plait_status say_shares(const plait_model *model) {
+    plait_strbuf line;
+    int n = plait_context_device_count(model->context);
+    plait_strbuf_init(&line, 0);
+    for (int d = 0; n > 1 && d < n; d++) {
+        uint64_t private_bytes, mapped_bytes, state_bytes;
+        double asked, held;
+        int n_blocks;
+        plait_residence_bytes(model->engine.residence, d, &private_bytes, &mapped_bytes, &state_bytes);
+        plait_residence_shares(model->engine.residence, d, &asked, &held, &n_blocks);
+        plait_strbuf_clear(&line);
+        plait_strbuf_printf(&line, "%s: %d of %lld layers, weights ",
+                            plait_context_device(model->context, d)->name, n_blocks,
+                            (long long)model->hp.n_layers);
+        plait_strbuf_bytes(&line, private_bytes + mapped_bytes);
+        plait_strbuf_append(&line, ", cache ");
+        plait_strbuf_bytes(&line, state_bytes);
+        plait_strbuf_printf(&line, ": %.1f%% of all", 100 * held);
+        if (asked >= 0) plait_strbuf_printf(&line, ", asked %.1f%%", 100 * asked);
+        plait_log(plait_context_logger(model->context), PLAIT_LOG_INFO, "%s", plait_strbuf_text(&line));
+    }
+    plait_status status = plait_strbuf_status(&line);
+    plait_strbuf_deinit(&line);
+    return status;
 }
 
 static void say_what_fits(const plait_model *model) {
@@ -165,6 +196,7 @@ static plait_status open_model(plait_model *model, const char *path, const plait
     PLAIT_TRY(open_tokenizer(model));
     if (model->options.dry) return PLAIT_OK;
     say_what_fits(model);
+    PLAIT_TRY(say_shares(model));
     plait_weight_source source = {.find = find_weight, .release = release_weight, .user = model};
     return plait_error_context(plait_residence_load(model->engine.residence, &source), "%s", path);
 }

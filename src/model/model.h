@@ -33,6 +33,7 @@ typedef struct plait_engine {
     int n_groups;
     plait_cache_group groups[PLAIT_MODEL_MAX_GROUPS];
     int64_t context;
+    uint64_t *reserve_bytes; /* Owned. [device] kept for temporaries when residence was decided */
     uint64_t private_bytes, mapped_bytes, state_bytes, temporary_bytes;
 } plait_engine;
 

@@ -174,6 +174,12 @@ plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const v
                                "plan of %s", plan->name);
 }
 
+void plait_plan_device_bytes(const plait_plan *plan, int device, uint64_t *out_temporary,
+                             uint64_t *out_inputs) {
+    *out_temporary = plan->devices[device].arena_bytes;
+    *out_inputs = plan->devices[device].input_bytes;
+}
+
 void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out) {
     *out = plan->facts;
 }

@@ -111,7 +111,8 @@ struct plait_residence {
     size_t n_blocks;
     double *asked;          /* [device] shares, NULL without ratio */
     uint64_t idle;          /* devices of share 0 */
-    uint64_t *budget_bytes; /* [device] */
+    uint64_t *budget_bytes; /* [device], NULL with one device */
+    bool own_budgets;       /* the caller gave each device its own; else host memory is shared */
 };
 
 /* The entry of a weight or state on a device, or NULL. device -1: on any. */

@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "base/strbuf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +244,44 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
     *out_private = row->private_bytes;
     *out_mapped = row->mapped_bytes;
     *out_state = row->state_bytes;
+}
+
+/* What a device is to hold, against its budget; NULL budgets: one device, which residence does not judge. */
+static uint64_t needed(const plait_residence *residence, const uint64_t *temporary_bytes, int d) {
+    const plait_residence_device *row = &residence->devices[d];
+    return row->private_bytes + row->state_bytes + temporary_bytes[d];
+}
+
+static plait_status over_budget(const plait_residence *residence, const uint64_t *temporary_bytes) {
+    plait_strbuf text;
+    plait_strbuf_init(&text, 0);
+    for (int d = 0; d < residence->context->n_devices; d++) {
+        const plait_residence_device *row = &residence->devices[d];
+        plait_strbuf_printf(&text, "%s%s: weights ", d ? "; " : "",
+                            residence->context->devices[d].device->name);
+        plait_strbuf_bytes(&text, row->private_bytes);
+        plait_strbuf_append(&text, ", state ");
+        plait_strbuf_bytes(&text, row->state_bytes);
+        plait_strbuf_append(&text, ", temporaries ");
+        plait_strbuf_bytes(&text, temporary_bytes[d]);
+        plait_strbuf_append(&text, " of ");
+        plait_strbuf_bytes(&text, residence->budget_bytes[d]);
+    }
+    plait_status status = plait_error(PLAIT_OUT_OF_MEMORY, "it does not fit: %s", plait_strbuf_text(&text));
+    plait_strbuf_deinit(&text);
+    return status;
+}
+
+plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes) {
+    uint64_t shared = 0, shared_budget = 0;
+    for (int d = 0; residence->budget_bytes && d < residence->context->n_devices; d++) {
+        uint64_t need = needed(residence, temporary_bytes, d);
+        if (need > residence->budget_bytes[d]) return over_budget(residence, temporary_bytes);
+        if (!residence->context->devices[d].info.unified_memory || residence->own_budgets) continue;
+        shared += need;
+        if (residence->budget_bytes[d] > shared_budget) shared_budget = residence->budget_bytes[d];
+    }
+    return shared > shared_budget ? over_budget(residence, temporary_bytes) : PLAIT_OK;
 }
 
 void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,

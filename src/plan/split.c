@@ -28,26 +28,33 @@ typedef struct solver {
     uint32_t stamp;
 } solver;
 
-/* All bytes as they would lie on one device: units, and each shared thing once. */
-static double total_on(const plait_split_problem *p, int d, uint32_t *seen, uint32_t stamp) {
+/* Bytes of the units that a solution gives to a device (all of them without one), each shared thing once. */
+static double bytes_on(solver *s, int d, const int *solution) {
+    const plait_split_problem *p = s->p;
     double sum = 0;
+    s->stamp++;
     for (uint32_t u = 0; u < p->n_units; u++) {
+        if (solution && solution[u] != d) continue;
         sum += (double)p->bytes[(size_t)u * (size_t)p->n_devices + (size_t)d];
         for (uint32_t k = p->first_shared[u]; k < p->first_shared[u + 1]; k++)
-            if (seen[p->shared[k].item] != stamp) {
-                seen[p->shared[k].item] = stamp;
+            if (s->seen[p->shared[k].item] != s->stamp) {
+                s->seen[p->shared[k].item] = s->stamp;
                 sum += (double)p->shared[k].bytes[d];
             }
     }
     return sum;
 }
 
-static void set_targets(solver *s) {
+/* Shares of all bytes as they lie in a solution, where shared things may be there more than once; without a solution as
+ * if everything lay on one device. */
+static void set_targets(solver *s, const int *solution) {
     const plait_split_problem *p = s->p;
-    double sum = 0;
-    for (int d = 0; p->shares && d < p->n_devices; d++) sum += p->shares[d];
+    double shares = 0, total = 0;
+    for (int d = 0; p->shares && d < p->n_devices; d++) shares += p->shares[d];
+    for (int d = 0; solution && d < p->n_devices; d++) total += bytes_on(s, d, solution);
     for (int d = 0; d < p->n_devices; d++) {
-        s->targets[d] = p->shares ? p->shares[d] / sum * total_on(p, d, s->seen, ++s->stamp) : 0;
+        double all = !p->shares ? 0 : solution ? total : bytes_on(s, d, NULL);
+        s->targets[d] = p->shares ? p->shares[d] / shares * all : 0;
         s->empty[d + 1] = s->empty[d] + s->targets[d] * s->targets[d];
     }
 }
@@ -138,7 +145,7 @@ static bool read_solution(const solver *s, int *out) {
     }
     /* Leaving the first device must win something, or figures that hardly differ would decide. */
     double on_first = s->best[p->n_units];
-    if (!p->first && !p->shares && best >= (1 - LEAST_GAIN) * on_first) device = 0;
+    if (!p->first && !p->shares && on_first < INFINITY && best >= (1 - LEAST_GAIN) * on_first) device = 0;
     if (device < 0) return false;
     for (uint32_t i = p->n_units; i > 0;) {
         size_t at = (size_t)device * s->width + i;
@@ -165,9 +172,13 @@ plait_status plait_split_solve(const plait_split_problem *problem, int *out_devi
                 .seen = plait_arena_alloc(&arena, problem->n_shared, sizeof *s.seen)};
     bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.empty && s.seen;
     if (all) {
-        set_targets(&s);
-        if (problem->n_units > 0) solve(&s);
-        *out_found = problem->n_units == 0 || read_solution(&s, out_devices);
+        *out_found = true;
+        for (int round = 0; problem->n_units > 0 && *out_found && round < (problem->shares ? 3 : 1);
+             round++) {
+            set_targets(&s, round ? out_devices : NULL);
+            solve(&s);
+            *out_found = read_solution(&s, out_devices);
+        }
     }
     plait_arena_deinit(&arena);
     return all ? PLAIT_OK : plait_error_memory("split", n * width * sizeof *s.best);

@@ -346,6 +346,7 @@ static plait_status keep_blocks(spread *p) {
 static plait_status keep_shares(spread *p) {
     plait_residence *r = p->residence;
     double sum = 0;
+    r->own_budgets = p->options->budget_bytes != NULL;
     r->budget_bytes = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof *r->budget_bytes);
     if (!r->budget_bytes) return plait_error_memory("residence", 0);
     if (!p->options->ratio || p->options->split == PLAIT_SPLIT_NONE) return PLAIT_OK;

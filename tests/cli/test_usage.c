@@ -89,8 +89,20 @@ static void options_of_devices(void **state) {
     assert_string_equal(plain.out, monitored.out);
     assert_null(strstr(monitored.err, "monitor: "));
     outcome_free(&plain), outcome_free(&monitored);
-    expect_refused(PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "layer"), 2,
-                   "--split");
+    expect_refused(PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "tensor"), 2,
+                   "--split tensor over 2 devices is not supported yet");
+    expect_refused(
+        PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "layer", "--ratio", "1,1,1"), 2,
+        "3 shares");
+    expect_refused(
+        PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "layer", "--ratio", "1"), 2,
+        "1 shares");
+    expect_refused(PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--ratio", "0,0"), 2,
+                   "not all 0");
+    expect_refused(PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--ratio", "1,"), 2, "--ratio");
+    expect_refused(
+        PLAIT("run", model, "--ids", "1", "--devices", "cpu,cpu", "--split", "none", "--ratio", "1,1"), 2,
+        "--split none");
     expect_refused(PLAIT("run", model, "--ids", "1", "--device-path", "none.so"), 1, "none.so");
 }
 
