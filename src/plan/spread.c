@@ -318,19 +318,30 @@ static plait_cause cause_of(const spread *p, int device) {
     return PLAIT_CAUSE_COST;
 }
 
+/* The device on which the user has pinned every node of a unit; -1: there is none. */
+static int pin_of_unit(const plait_survey *s, uint32_t unit) {
+    int pin = -1;
+    for (uint32_t k = s->first_in_unit[unit]; k < s->first_in_unit[unit + 1]; k++) {
+        int here = s->nodes[s->in_unit[k]].pin;
+        if (here < 0 || (pin >= 0 && here != pin)) return -1;
+        pin = here;
+    }
+    return pin;
+}
+
 static plait_status keep_blocks(spread *p) {
     const plait_survey *s = &p->survey;
     plait_residence *r = p->residence;
     r->blocks = plait_arena_alloc(&r->strings, s->n_units, sizeof *r->blocks);
     if (!r->blocks) return plait_error_memory("residence", s->n_units);
     for (uint32_t u = 0; u < s->n_units; u++) {
-        int d = s->unit_device[u];
+        int pin = pin_of_unit(s, u), d = pin >= 0 ? pin : s->unit_device[u];
         plait_residence_block *block = &r->blocks[u];
         *block = (plait_residence_block){
             .number = s->unit_block[u],
             .n_blocks = s->unit_blocks[u],
             .device = d,
-            .cause = cause_of(p, d),
+            .cause = pin >= 0 ? PLAIT_CAUSE_PINNED : cause_of(p, d),
             .bytes = p->bytes[(size_t)u * (size_t)p->n_devices + (size_t)d],
             .ns = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof(double))};
         if (!block->ns) return plait_error_memory("residence", s->n_units);
