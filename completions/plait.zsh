@@ -41,9 +41,9 @@ _plait() {
             '--json[prompt ids, ids and text as one JSON object]' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -69,9 +69,9 @@ _plait() {
             '--ignore-eos[go on behind the end of generation]' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -117,9 +117,9 @@ _plait() {
             '--json[ids and embedding as one JSON object]' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -141,9 +141,9 @@ _plait() {
             '--decoder-ids[ids for the decoder of encoder-decoder models]:1,2,3:_files' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -166,9 +166,9 @@ _plait() {
             '--json[figures as one JSON object]' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -191,9 +191,9 @@ _plait() {
             '--json[results as one JSON object]' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
@@ -213,9 +213,9 @@ _plait() {
             '--html[also a page with a picture of the layers'\'' plan]:OUT:_files' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
-            '--split[none, layer or tensor (default\: what fits)]:MODE:(none layer tensor)' \
-            '--ratio[shares of the devices]:A,B,...:_files' \
-            '*--pin[weights and nodes of a name on a device; may be repeated]:PATTERN=DEVICE:_files' \
+            '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
+            '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
+            '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
             '--batch[most tokens of one step (default 512)]:N:_files' \
             '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
