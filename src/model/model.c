@@ -106,7 +106,8 @@ static plait_status say_shares(const plait_model *model) {
     plait_strbuf line;
     int n = plait_context_device_count(model->context);
     plait_strbuf_init(&line, 0);
-    for (int d = 0; n > 1 && d < n; d++) {
+    plait_status status = PLAIT_OK;
+    for (int d = 0; n > 1 && status == PLAIT_OK && d < n; d++) {
         uint64_t private_bytes, mapped_bytes, state_bytes;
         double asked, held;
         int n_blocks;
@@ -122,8 +123,8 @@ static plait_status say_shares(const plait_model *model) {
         plait_strbuf_printf(&line, ": %.1f%% of all", 100 * held);
         if (asked >= 0) plait_strbuf_printf(&line, ", asked %.1f%%", 100 * asked);
         plait_log(plait_context_logger(model->context), PLAIT_LOG_INFO, "%s", plait_strbuf_text(&line));
+        status = plait_strbuf_status(&line);
     }
-    plait_status status = plait_strbuf_status(&line);
     plait_strbuf_deinit(&line);
     return status;
 }
