@@ -2,7 +2,7 @@
 #
 #   plait_tests()       tests/ROOM/**/test_*.c, each one program, named ROOM/NAME, linked against its room
 #   plait_tree_tests()  check/tree: the laws of the tree; check/check-tree: that they are seen when broken; check/install:
-#                       that an installed plait can be used
+#                       that an installed plait can be used; check/device: that a vendor's device can be built for it
 #
 # A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
 # top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
@@ -106,5 +106,9 @@ function(plait_tree_tests)
   add_test(NAME check/tree COMMAND "${scripts}/check-tree" --cc "${CMAKE_C_COMPILER}")
   add_test(NAME check/install COMMAND "${scripts}/check-install" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}")
   add_test(NAME check/check-tree COMMAND "${PROJECT_SOURCE_DIR}/tests/check/check_tree.py" "${CMAKE_C_COMPILER}")
-  set_tests_properties(check/tree check/install check/check-tree PROPERTIES LABELS check TIMEOUT 300)
+  add_test(NAME check/device-quick COMMAND "${scripts}/check-device" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}" --quick)
+  add_test(NAME check/device COMMAND "${scripts}/check-device" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}")
+  set_tests_properties(check/tree check/install check/check-tree check/device-quick check/device
+    PROPERTIES LABELS check TIMEOUT 300)
+  set_tests_properties(check/device PROPERTIES LABELS "check;slow" TIMEOUT 900)
 endfunction()

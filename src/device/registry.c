@@ -394,10 +394,10 @@ static plait_status collect_kinds(plait_device_entry_fn entry, const plait_devic
 
 /* Libraries that bring a copy of plait of their own leave their messages in that copy's error record, and compare events
  * with that copy's functions: nothing works as it should. What a library itself is linked to is found through its
- * handle; nothing, when it leaves that to the program. */
+ * handle; nothing, when it leaves that to the program. Every kind that can fail has the function that is looked for. */
 static plait_status check_one_plait(void *library) {
     Dl_info ours = {0}, theirs = {0};
-    void *symbol = dlsym(library, "plait_device_register");
+    void *symbol = dlsym(library, "plait_error_set");
     if (!symbol || !dladdr(symbol, &theirs) || !dladdr(&n_kinds, &ours) || theirs.dli_fbase == ours.dli_fbase)
         return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT,
