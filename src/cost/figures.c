@@ -146,9 +146,9 @@ static plait_link_figures link_of(plait_context *context, int from, int to,
     if (from == to) return (plait_link_figures){.bytes_per_s = UINT64_MAX, .direct = true};
     if (!a) return (plait_link_figures){figures[to].write_bytes_per_s, figures[to].write_ns, true};
     if (!b) return (plait_link_figures){figures[from].read_bytes_per_s, figures[from].read_ns, true};
-    if (a->vtable->reaches(a, b))
+    if (context->devices[from].reaches >> to & 1u)
         return (plait_link_figures){figures[from].peer_bytes_per_s, figures[from].peer_ns, true};
-    if (b->vtable->reaches(b, a))
+    if (context->devices[to].reaches >> from & 1u)
         return (plait_link_figures){figures[to].peer_bytes_per_s, figures[to].peer_ns, true};
     return staged(&figures[from], &figures[to]);
 }
