@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POOL_BYTES = 32 << 20 };
+enum { POOL_BYTES = 32 << 20, CHUNK_UNIT = 1 << 16 };
 static const char *const no_list = "cpu";
 
 int plait_context_device_count(const plait_context *context) {
@@ -47,6 +47,12 @@ static plait_status open_queues(plait_context_entry *entry, bool alone) {
     return PLAIT_OK;
 }
 
+/* The largest buffer, less what would break the alignment of scratch in a large one. */
+static uint64_t chunk_bytes(const plait_device_info *info) {
+    uint64_t unit = info->max_buffer_bytes >= 1 << 20 ? CHUNK_UNIT : info->alignment;
+    return info->max_buffer_bytes == UINT64_MAX ? 0 : info->max_buffer_bytes & ~(unit - 1);
+}
+
 static plait_status open_device(plait_context *context, const char *item, bool alone) {
     plait_context_entry *entry = &context->devices[context->n_devices];
     char *copy = plait_string_copy(item);
@@ -74,6 +80,7 @@ static plait_status open_device(plait_context *context, const char *item, bool a
         device = entry->device;
     }
     PLAIT_TRY(device->vtable->describe(device, &entry->info));
+    entry->chunk_bytes = chunk_bytes(&entry->info);
     return open_queues(entry, alone);
 }
 
@@ -179,7 +186,8 @@ void plait_context_close(plait_context *context) {
         const plait_device_vtable *vtable = entry->device->vtable;
         for (int q = 0; q < entry->n_queues; q++)
             if (entry->queues[q].timeline) vtable->event_destroy(entry->queues[q].timeline);
-        if (entry->arena) vtable->buffer_destroy(entry->arena);
+        for (int c = 0; c < entry->n_chunks; c++) vtable->buffer_destroy(entry->arena[c]);
+        free(entry->arena);
         free(entry->mirrors);
         free(entry->touched);
         free(entry->item);
@@ -266,13 +274,50 @@ static plait_status synchronise_all(plait_context *context) {
     return PLAIT_OK;
 }
 
-static plait_status grow_arena(plait_context *context, plait_context_entry *entry, uint64_t size_bytes) {
+/* What chunk c of an arena must have at least. */
+static uint64_t needed_in(const plait_context_entry *entry, uint64_t size_bytes, int c) {
+    uint64_t before = (uint64_t)c * entry->chunk_bytes;
+    uint64_t rest = size_bytes > before ? size_bytes - before : 0;
+    return entry->chunk_bytes && rest > entry->chunk_bytes ? entry->chunk_bytes : rest;
+}
+
+/* Larger chunks beside the old ones, which stay in use when one cannot be had. */
+static plait_status make_chunks(plait_context_entry *entry, uint64_t size_bytes, plait_buffer **chunks,
+                                int n) {
     const plait_device_vtable *vtable = entry->device->vtable;
-    plait_buffer *arena = NULL;
+    plait_status status = PLAIT_OK;
+    for (int c = 0; status == PLAIT_OK && c < n; c++) {
+        uint64_t needed = needed_in(entry, size_bytes, c);
+        if (c < entry->n_chunks && entry->arena[c]->size_bytes >= needed) continue;
+        status = vtable->buffer_create(entry->device, needed, PLAIT_BUFFER_TEMPORARY, &chunks[c]);
+    }
+    for (int c = 0; status != PLAIT_OK && c < n; c++)
+        if (chunks[c]) vtable->buffer_destroy(chunks[c]);
+    return status;
+}
+
+static plait_status grow_arena(plait_context *context, plait_context_entry *entry, uint64_t size_bytes) {
+    uint64_t n = entry->chunk_bytes ? (size_bytes - 1) / entry->chunk_bytes + 1 : 1;
+    if (n > INT32_MAX)
+        return plait_error(PLAIT_OUT_OF_RANGE, "%llu bytes in buffers of %llu",
+                           (unsigned long long)size_bytes, (unsigned long long)entry->chunk_bytes);
     PLAIT_TRY(synchronise_all(context));
-    PLAIT_TRY(vtable->buffer_create(entry->device, size_bytes, PLAIT_BUFFER_TEMPORARY, &arena));
-    if (entry->arena) vtable->buffer_destroy(entry->arena);
-    entry->arena = arena;
+    plait_buffer **chunks = plait_alloc_array((size_t)n, sizeof *chunks);
+    if (!chunks) return plait_error_memory("arena", n * sizeof *chunks);
+    plait_status status = make_chunks(entry, size_bytes, chunks, (int)n);
+    if (status != PLAIT_OK) {
+        free(chunks);
+        return status;
+    }
+    for (int c = 0; c < entry->n_chunks; c++) {
+        if (chunks[c])
+            entry->device->vtable->buffer_destroy(entry->arena[c]);
+        else
+            chunks[c] = entry->arena[c];
+    }
+    free(entry->arena);
+    entry->arena = chunks;
+    entry->n_chunks = (int)n;
     entry->arena_bytes = size_bytes;
     context->arenas++;
     return PLAIT_OK;

@@ -41,9 +41,13 @@ typedef struct plait_context_entry {
     plait_context_queue queues[PLAIT_DEVICE_QUEUES];
     int n_queues;
     plait_device_info info;
-    uint64_t reaches;    /* devices of the context whose buffers its COPY commands may name, a bit each */
-    plait_buffer *arena; /* Owned. Temporaries of whichever plan runs; NULL while nobody needs any. */
-    uint64_t arena_bytes;
+    uint64_t reaches; /* devices of the context whose buffers its COPY commands may name, a bit each */
+    /* Temporaries of whichever plan runs: chunks of chunk_bytes each, the last one as large as it must be; none while
+     * nobody needs any. */
+    plait_buffer **arena; /* Owned, array and buffers. */
+    int n_chunks;
+    uint64_t arena_bytes;         /* of all chunks */
+    uint64_t chunk_bytes;         /* as large as a buffer may be; 0: no limit, one chunk */
     plait_device_figures figures; /* struct_bytes 0: not asked for yet (plait/cost.h) */
     /* A bit for each op that it accepted and then refused to prepare or compile: it is not asked again. */
     uint64_t denied[(PLAIT_OP_COUNT + 63) / 64];

@@ -7,13 +7,15 @@
 static void set_address(const plait_plan *plan, plait_segment_operand *operand) {
     const plait_plan_value *value = &plan->values[operand->value];
     operand->slot = value->elided ? PLAIT_NO_SLOT : value->slot;
-    operand->offset = value->elided ? 0 : value->offset + operand->view_offset;
+    operand->offset = value->elided ? 0 : value->offset;
+    plait_plan_cut(plan, value->device, &operand->slot, &operand->offset);
+    if (!value->elided) operand->offset += operand->view_offset; /* a value lies in one chunk */
     operand->encoding = value->encoding;
 }
 
 static plait_status compile_segment(plait_plan *plan, plait_plan_segment *segment) {
     plait_device *device = plan->context->devices[segment->device].device;
-    segment->segment.n_slots = PLAIT_SLOT_WEIGHTS + (int)plan->residence->devices[segment->device].n_weights;
+    segment->segment.n_slots = (int)plait_plan_slot_count(plan, segment->device);
     return plait_error_context(
         device->vtable->compile(device, &segment->segment, &segment->prepared, &segment->program),
         "compiling for %s", device->name);

@@ -60,7 +60,7 @@ static void add_scratch(plait_plan *plan, const plait_plan_step *step, plait_pac
         plait_group *group = &prepared->groups[g];
         uint64_t size = (group->scratch_bytes + unit - 1) & ~(unit - 1);
         group->scratch_slot = PLAIT_SLOT_ARENA;
-        group->scratch_offset = 0;
+        group->scratch_offset = 0; /* numbered through until the arena is packed */
         if (size == 0) continue;
         items[*n] =
             (plait_pack_item){.size_bytes = size,
@@ -89,16 +89,34 @@ static size_t gather(plait_plan *plan, int device, plait_pack_item *items, owner
     return n;
 }
 
+/* A device whose largest buffer does not hold one of the values cannot run this. */
+static plait_status check_sizes(const plait_plan *plan, int device, const plait_pack_item *items,
+                                const owner *owners, size_t n) {
+    const plait_context_entry *entry = &plan->context->devices[device];
+    for (size_t i = 0; entry->chunk_bytes && i < n; i++) {
+        if (items[i].size_bytes <= entry->chunk_bytes) continue;
+        uint32_t storage = plan->values[owners[i].value].storage;
+        return plait_error(PLAIT_OUT_OF_RANGE, "%s \"%s\" takes %llu bytes, but a buffer of %s at most %llu",
+                           owners[i].group ? "scratch of a group beside" : "value",
+                           plan->graph->storages[storage].name, (unsigned long long)items[i].size_bytes,
+                           entry->device->name, (unsigned long long)entry->chunk_bytes);
+    }
+    return PLAIT_OK;
+}
+
 static plait_status assign_device(plait_plan *plan, int device, plait_pack_item *items, owner *owners) {
     plait_plan_device *row = &plan->devices[device];
     size_t n = gather(plan, device, items, owners);
     plait_packing packing;
-    PLAIT_TRY(plait_error_context(plait_pack(items, n, 0, &packing), "arena of %s",
-                                  plan->context->devices[device].device->name));
-    for (size_t i = 0; i < n; i++)
-        *(owners[i].group ? &owners[i].group->scratch_offset : &plan->values[owners[i].value].offset) =
-            items[i].offset;
+    PLAIT_TRY(check_sizes(plan, device, items, owners, n));
+    PLAIT_TRY(plait_error_context(plait_pack(items, n, plan->context->devices[device].chunk_bytes, &packing),
+                                  "arena of %s", plan->context->devices[device].device->name));
     row->arena_bytes = packing.total_bytes;
+    for (size_t i = 0; i < n; i++) {
+        plait_group *group = owners[i].group;
+        *(group ? &group->scratch_offset : &plan->values[owners[i].value].offset) = items[i].offset;
+        if (group) plait_plan_cut(plan, device, &group->scratch_slot, &group->scratch_offset);
+    }
     row->bound_bytes = packing.bound_bytes;
     row->bound_position = packing.bound_position;
     return PLAIT_OK;

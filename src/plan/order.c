@@ -490,7 +490,8 @@ static plait_span whole_of(const waits *w, uint32_t v, size_t round) {
 }
 
 static plait_span scratch_of(const waits *w, int device, const plait_group *group) {
-    uint64_t begin = w->areas[device].arena + group->scratch_offset;
+    uint64_t begin =
+        w->areas[device].arena + plait_plan_join(w->plan, device, group->scratch_slot, group->scratch_offset);
     return (plait_span){begin, begin + group->scratch_bytes};
 }
 

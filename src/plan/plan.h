@@ -22,7 +22,9 @@
  * A pass reads what earlier passes wrote and writes its own tables only. Nothing writes to the graph (law 1).
  *
  * Addresses are slots + offsets. Each device has the same numbering of slots: SLOT_ARENA, SLOT_INPUTS, SLOT_STATE,
- * then the weight buffers of the residence on that device.
+ * then the weight buffers of the residence on that device. Where an arena is larger than a buffer of the device may be, it
+ * is cut into chunks: in the tables of a plan its bytes are numbered through (all in SLOT_ARENA); operands, scratch and
+ * commands name the chunk, whose slots come behind the weights'.
  */
 #ifndef PLAIT_PLAN_PLAN_H
 #define PLAIT_PLAN_PLAN_H
@@ -377,6 +379,32 @@ static inline const plait_resident *plait_plan_resident(const plait_plan *plan, 
     while (entry && device >= 0 && entry->device != device)
         entry = entry->next < 0 ? NULL : &plan->residence->entries[entry->next];
     return entry;
+}
+/* Slots of a device, chunks of its arena included. */
+static inline size_t plait_plan_slot_count(const plait_plan *plan, int device) {
+    uint64_t chunk = plan->context->devices[device].chunk_bytes, bytes = plan->devices[device].arena_bytes;
+    size_t more = chunk && bytes > chunk ? (size_t)((bytes - 1) / chunk) : 0;
+    return PLAIT_SLOT_WEIGHTS + plan->residence->devices[device].n_weights + more;
+}
+/* Slot of a chunk. */
+static inline uint32_t plait_plan_chunk_slot(const plait_plan *plan, int device, uint64_t chunk) {
+    uint32_t first = PLAIT_SLOT_WEIGHTS + (uint32_t)plan->residence->devices[device].n_weights;
+    return chunk == 0 ? PLAIT_SLOT_ARENA : first + (uint32_t)chunk - 1;
+}
+/* The slot and the offset in it of byte `*offset` of a slot of the tables. */
+static inline void plait_plan_cut(const plait_plan *plan, int device, uint32_t *slot, uint64_t *offset) {
+    uint64_t chunk = plan->context->devices[device].chunk_bytes;
+    if (*slot != PLAIT_SLOT_ARENA || !chunk || *offset < chunk) return;
+    *slot = plait_plan_chunk_slot(plan, device, *offset / chunk);
+    *offset %= chunk;
+}
+/* And back: the byte of the arena; UINT64_MAX when the slot is none of its chunks. */
+static inline uint64_t plait_plan_join(const plait_plan *plan, int device, uint32_t slot, uint64_t offset) {
+    uint32_t first = PLAIT_SLOT_WEIGHTS + (uint32_t)plan->residence->devices[device].n_weights;
+    uint64_t chunk = plan->context->devices[device].chunk_bytes;
+    if (slot == PLAIT_SLOT_ARENA) return offset;
+    if (slot < first || slot >= plait_plan_slot_count(plan, device)) return UINT64_MAX;
+    return ((uint64_t)(slot - first) + 1) * chunk + offset;
 }
 /* The instance of a storage on a device, or NULL. */
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device);

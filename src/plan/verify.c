@@ -43,15 +43,26 @@ static const char *value_name(const plait_plan *plan, uint32_t value) {
 
 static plait_status slot_bytes(const plait_plan *plan, int device, uint32_t slot, uint64_t *out) {
     const plait_residence_device *row = &plan->residence->devices[device];
+    uint64_t chunk = plan->context->devices[device].chunk_bytes, first;
     switch (slot) {
-    case PLAIT_SLOT_ARENA: *out = plan->devices[device].arena_bytes; return PLAIT_OK;
+    case PLAIT_SLOT_ARENA:
+        *out = plan->devices[device].arena_bytes;
+        if (chunk && *out > chunk) *out = chunk;
+        return PLAIT_OK;
     case PLAIT_SLOT_INPUTS: *out = plan->devices[device].input_bytes; return PLAIT_OK;
     case PLAIT_SLOT_STATE: *out = row->state_bytes; return PLAIT_OK;
     default: break;
     }
-    if (slot - PLAIT_SLOT_WEIGHTS >= row->n_weights)
-        return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot,
-                           plan->context->devices[device].device->name);
+    if (slot - PLAIT_SLOT_WEIGHTS >=
+        row->n_weights) { /* a chunk of the arena, the last one perhaps shorter */
+        first = plait_plan_join(plan, device, slot, 0);
+        if (first == UINT64_MAX)
+            return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot,
+                               plan->context->devices[device].device->name);
+        *out = plan->devices[device].arena_bytes - first;
+        if (*out > chunk) *out = chunk;
+        return PLAIT_OK;
+    }
     *out = row->weight_bytes[slot - PLAIT_SLOT_WEIGHTS];
     return PLAIT_OK;
 }
@@ -132,14 +143,17 @@ static plait_status add_operand(proof *p, const plait_segment_operand *operand, 
                            p->plan->context->devices[device].device->name,
                            value_name(p->plan, operand->value));
     if (value->elided) return add_access(p, operand->value, position, write, 0, 0);
-    if (operand->slot != value->slot || operand->offset != value->offset + operand->view_offset)
+    uint32_t slot = value->slot;
+    uint64_t offset = value->offset;
+    plait_plan_cut(p->plan, device, &slot, &offset);
+    if (operand->slot != slot || operand->offset != offset + operand->view_offset)
         return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
                            value_name(p->plan, operand->value));
     if (!operand->is_weight && value->offset % p->plan->context->devices[device].info.alignment != 0)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
                            value_name(p->plan, operand->value), (unsigned long long)value->offset);
     PLAIT_TRY(check_range(p->plan, device, operand->value, operand->slot, operand->offset, size));
-    return add_access(p, operand->value, position, write, operand->offset, size);
+    return add_access(p, operand->value, position, write, value->offset + operand->view_offset, size);
 }
 
 static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position) {
@@ -165,7 +179,10 @@ static plait_status add_part(proof *p, int device, uint32_t value, uint64_t begi
     if (row->elided)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is moved but never exists",
                            value_name(p->plan, value));
-    PLAIT_TRY(check_range(p->plan, device, value, row->slot, row->offset, size));
+    uint32_t slot = row->slot;
+    uint64_t offset = row->offset;
+    plait_plan_cut(p->plan, device, &slot, &offset);
+    PLAIT_TRY(check_range(p->plan, device, value, slot, offset, size));
     return add_access(p, value, position, write, row->offset + begin, end - begin);
 }
 
@@ -186,14 +203,15 @@ static plait_status check_output(const plait_plan *plan, const plait_plan_output
 }
 
 static plait_status check_scratch(const plait_plan *plan, int device, const plait_group *group) {
-    uint64_t end;
+    uint64_t end, limit = 0;
     if (group->scratch_bytes == 0) return PLAIT_OK;
-    if (!plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) ||
-        end > plan->devices[device].arena_bytes || group->scratch_offset % group->scratch_alignment != 0)
+    bool there = plait_plan_join(plan, device, group->scratch_slot, 0) != UINT64_MAX;
+    if (there) PLAIT_TRY(slot_bytes(plan, device, group->scratch_slot, &limit));
+    if (!there || !plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) || end > limit ||
+        group->scratch_offset % group->scratch_alignment != 0)
         return plait_error(PLAIT_INTERNAL, "proof: scratch of %llu bytes at %llu leaves the arena of %llu",
                            (unsigned long long)group->scratch_bytes,
-                           (unsigned long long)group->scratch_offset,
-                           (unsigned long long)plan->devices[device].arena_bytes);
+                           (unsigned long long)group->scratch_offset, (unsigned long long)limit);
     return PLAIT_OK;
 }
 
@@ -267,12 +285,12 @@ static size_t add_scratch_lives(const plait_plan *plan, int device, plait_life *
         const plait_plan_step *step = &plan->steps[s];
         if (!concerns(plan, step, device)) continue;
         const plait_prepared *prepared = &plan->segments[step->item].prepared;
-        for (int g = 0; step->kind == PLAIT_STEP_LAUNCH && g < prepared->n_groups; g++)
-            if (prepared->groups[g].scratch_bytes)
-                lives[n++] =
-                    (plait_life){prepared->groups[g].scratch_offset,
-                                 prepared->groups[g].scratch_offset + prepared->groups[g].scratch_bytes,
-                                 at + g, at + g, PLAIT_NO_SLOT};
+        for (int g = 0; step->kind == PLAIT_STEP_LAUNCH && g < prepared->n_groups; g++) {
+            const plait_group *group = &prepared->groups[g];
+            uint64_t begin = plait_plan_join(plan, device, group->scratch_slot, group->scratch_offset);
+            if (group->scratch_bytes)
+                lives[n++] = (plait_life){begin, begin + group->scratch_bytes, at + g, at + g, PLAIT_NO_SLOT};
+        }
         at += positions_of(plan, step);
     }
     return n;

@@ -439,7 +439,9 @@ static plait_status list_launch(queues *q, size_t s, uint32_t *seen) {
     }
     for (int g = 0; q->n_shared && g < segment->prepared.n_groups; g++) {
         const plait_group *group = &segment->prepared.groups[g];
-        uint64_t begin = q->rows[segment->device].arena + group->scratch_offset;
+        uint64_t begin =
+            q->rows[segment->device].arena +
+            plait_plan_join(q->plan, segment->device, group->scratch_slot, group->scratch_offset);
         plait_span bytes = {begin, begin + group->scratch_bytes};
         if (plait_spans_meet(q->shared, q->n_shared, bytes))
             PLAIT_TRY(add_listed(q, PLAIT_NO_SLOT, true, bytes));

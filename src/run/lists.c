@@ -68,7 +68,10 @@ typedef struct filler {
 
 static plait_region value_region(const filler *f, uint32_t value, uint64_t offset, uint64_t size) {
     const plait_plan_value *row = &f->run->plan->values[value];
-    return (plait_region){f->at->slots[row->device][row->slot], row->offset + offset, size};
+    uint32_t slot = row->slot;
+    uint64_t at = row->offset;
+    plait_plan_cut(f->run->plan, row->device, &slot, &at);
+    return (plait_region){f->at->slots[row->device][slot], at + offset, size};
 }
 
 static plait_command *add_command(plait_run_list *list, plait_command_kind kind) {
@@ -200,12 +203,22 @@ static int by_rank(const void *a, const void *b) {
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+/* As many chunks as the plan has; the context's arena may have more. */
+static void use_arena(const filler *f, int d) {
+    const plait_plan *plan = f->run->plan;
+    const plait_context_entry *entry = &plan->context->devices[d];
+    size_t n_slots = plait_plan_slot_count(plan, d);
+    for (int c = 0; c < entry->n_chunks; c++) {
+        uint32_t slot = plait_plan_chunk_slot(plan, d, (uint64_t)c);
+        if (slot < n_slots) f->at->slots[d][slot] = entry->arena[c];
+    }
+}
+
 void plait_run_fill_lists(plait_run *run, int place) {
     const plait_plan *plan = run->plan;
     filler f = {run, place, &run->places[place]};
     for (size_t q = 0; q < plan->n_queues; q++) f.at->lists[q].n_commands = 0;
-    for (int d = 0; d < plan->context->n_devices; d++)
-        f.at->slots[d][PLAIT_SLOT_ARENA] = plan->context->devices[d].arena;
+    for (int d = 0; d < plan->context->n_devices; d++) use_arena(&f, d);
     f.at->n_requests = 0;
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];

@@ -83,7 +83,7 @@ static plait_status open_inputs(plait_run *run, int d, int p, plait_buffer **out
 
 static plait_status open_device(plait_run *run, int d, int p) {
     const plait_residence_device *resident = &run->plan->residence->devices[d];
-    size_t n_slots = PLAIT_SLOT_WEIGHTS + resident->n_weights;
+    size_t n_slots = plait_plan_slot_count(run->plan, d);
     plait_buffer **slots = plait_alloc_array(n_slots, sizeof *slots);
     if (!slots) return plait_error_memory("run slots", n_slots * sizeof *slots);
     run->places[p].slots[d] = slots;

@@ -41,8 +41,8 @@ struct plait_program {
     plait_segment_node *nodes; /* in the order of execution */
     plait_segment_operand *operands;
     uint64_t *scratch_offsets;
+    uint32_t *scratch_slots;
     int n_nodes, n_dims;
-    uint32_t scratch_slot;
 };
 
 extern const plait_device_vtable fake_vtable;
@@ -222,7 +222,7 @@ static inline plait_status fake_launch(plait_device *device, const plait_program
     if (++fake->launches == fake->fail)
         return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, fake->launches);
     for (int n = 0; n < program->n_nodes; n++) {
-        plait_buffer *arena = slots[program->scratch_slot];
+        plait_buffer *arena = slots[program->scratch_slots[n]];
         void *scratch = arena ? ((fake_buffer *)arena)->bytes + program->scratch_offsets[n] : NULL;
         PLAIT_TRY(fake_run_node(&program->nodes[n], slots, dims, scratch));
     }
@@ -327,6 +327,7 @@ static inline void fake_program_destroy(plait_device *device, plait_program *pro
     free(program->nodes);
     free(program->operands);
     free(program->scratch_offsets);
+    free(program->scratch_slots);
     free(program);
 }
 
@@ -337,11 +338,12 @@ static inline plait_status fake_compile(plait_device *device, const plait_segmen
     if (!program) return plait_error_memory("program", sizeof *program);
     program->nodes = plait_alloc_array(n, sizeof *program->nodes);
     program->scratch_offsets = plait_alloc_array(n, sizeof *program->scratch_offsets);
+    program->scratch_slots = plait_alloc_array(n, sizeof *program->scratch_slots);
     size_t n_operands = 0;
     for (size_t k = 0; k < n; k++)
         n_operands += (size_t)segment->nodes[k].n_inputs + (size_t)segment->nodes[k].n_outputs;
     program->operands = plait_alloc_array(n_operands, sizeof *program->operands);
-    if (!program->nodes || !program->operands || !program->scratch_offsets) {
+    if (!program->nodes || !program->operands || !program->scratch_offsets || !program->scratch_slots) {
         fake_program_destroy(device, program);
         return plait_error_memory("program", n);
     }
@@ -355,8 +357,8 @@ static inline plait_status fake_compile(plait_device *device, const plait_segmen
             memcpy(operands, node->outputs, (size_t)node->n_outputs * sizeof *operands);
             node->outputs = operands, operands += node->n_outputs;
             program->scratch_offsets[k] = prepared->groups[g].scratch_offset;
+            program->scratch_slots[k] = prepared->groups[g].scratch_slot;
         }
-    program->scratch_slot = prepared->n_groups ? prepared->groups[0].scratch_slot : 0;
     program->n_nodes = segment->n_nodes;
     *out = program;
     return PLAIT_OK;
