@@ -158,6 +158,18 @@ void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
 void plait_plan_device_bytes(const plait_plan *plan, int device, uint64_t *out_temporary,
                              uint64_t *out_inputs);
 
+/* Memory of a plan on one device. Plans of a context share one arena there, as large as the largest of them needs; it is
+ * made when the plan is, and never by a run. */
+typedef struct plait_plan_memory {
+    uint64_t temporary_bytes; /* of the arena, as assigned */
+    uint64_t
+        taken_bytes; /* of the device's memory for that: in as many buffers as it takes, their padding included */
+    uint64_t bound_bytes; /* heaviest set of values alive at once: no arrangement needs less */
+    uint64_t input_bytes; /* of the buffer of inputs; a run has one for each step in flight */
+} plait_plan_memory;
+/* OUT_OF_RANGE: there is no such device. */
+plait_status plait_plan_memory_on(const plait_plan *plan, int device, plait_plan_memory *out);
+
 /* The plan as text for people, as JSON, and as a page with a picture of memory over time. The caller frees *out. */
 plait_status plait_plan_print(const plait_plan *plan, char **out_text);
 plait_status plait_plan_print_json(const plait_plan *plan, char **out_text);

@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/status.h"
 #include "plan/pack.h"
 
@@ -119,6 +120,28 @@ static plait_status assign_device(plait_plan *plan, int device, plait_pack_item 
     }
     row->bound_bytes = packing.bound_bytes;
     row->bound_position = packing.bound_position;
+    return PLAIT_OK;
+}
+
+plait_status plait_plan_memory_on(const plait_plan *plan, int d, plait_plan_memory *out) {
+    if (d < 0 || d >= plan->context->n_devices)
+        return plait_error(PLAIT_OUT_OF_RANGE, "plan of %s: device %d, there are %d", plan->name, d,
+                           plan->context->n_devices);
+    const plait_plan_device *row = &plan->devices[d];
+    const plait_context_entry *entry = &plan->context->devices[d];
+    plait_plan_memory memory = {.temporary_bytes = row->arena_bytes,
+                                .bound_bytes = row->bound_bytes,
+                                .input_bytes = row->input_bytes};
+    for (uint64_t at = 0, size; at < row->arena_bytes; at += size) {
+        uint64_t taken = 0;
+        size = row->arena_bytes - at;
+        if (entry->chunk_bytes && size > entry->chunk_bytes) size = entry->chunk_bytes;
+        PLAIT_TRY(
+            entry->device->vtable->allocation_bytes(entry->device, size, PLAIT_BUFFER_TEMPORARY, &taken));
+        if (!plait_add_u64(memory.taken_bytes, taken, &memory.taken_bytes))
+            return plait_error(PLAIT_OUT_OF_RANGE, "plan of %s: sizes overflow", plan->name);
+    }
+    *out = memory;
     return PLAIT_OK;
 }
 

@@ -600,14 +600,29 @@ static plait_status check_items(const plait_pack_item *items, size_t n, uint64_t
     return PLAIT_OK;
 }
 
-plait_status plait_pack(plait_pack_item *items, size_t n, uint64_t chunk_bytes, plait_packing *out) {
-    packer p = {.items = items, .n = n, .chunk_bytes = chunk_bytes, .best_bytes = UINT64_MAX};
-    plait_packing packing = {0};
-    PLAIT_TRY(check_items(items, n, chunk_bytes, &p.n_positions));
-    PLAIT_TRY(find_bound(items, n, p.n_positions, &packing));
-    plait_status status = pack(&p, packing.bound_bytes);
-    packing.total_bytes = p.best_bytes;
+static plait_status pack_with(plait_pack_item *items, size_t n, int32_t n_positions, uint64_t chunk_bytes,
+                              plait_packing *packing) {
+    packer p = {.items = items,
+                .n = n,
+                .n_positions = n_positions,
+                .chunk_bytes = chunk_bytes,
+                .best_bytes = UINT64_MAX};
+    plait_status status = pack(&p, packing->bound_bytes);
+    packing->total_bytes = p.best_bytes;
     packer_deinit(&p);
-    if (status == PLAIT_OK) *out = packing;
     return status;
+}
+
+plait_status plait_pack(plait_pack_item *items, size_t n, uint64_t chunk_bytes, plait_packing *out) {
+    plait_packing packing = {0};
+    int32_t n_positions = 0;
+    PLAIT_TRY(check_items(items, n, chunk_bytes, &n_positions));
+    PLAIT_TRY(find_bound(items, n, n_positions, &packing));
+    /* Where twice the bound fits into a chunk, the cut is hardly ever met: it is left out of the reckoning first. */
+    bool cut = chunk_bytes && chunk_bytes / 2 < packing.bound_bytes;
+    PLAIT_TRY(pack_with(items, n, n_positions, cut ? chunk_bytes : 0, &packing));
+    if (!cut && chunk_bytes && packing.total_bytes > chunk_bytes)
+        PLAIT_TRY(pack_with(items, n, n_positions, chunk_bytes, &packing));
+    *out = packing;
+    return PLAIT_OK;
 }
