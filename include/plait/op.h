@@ -191,6 +191,13 @@ struct plait_op {
      * set, at their actual dims; the others' data is NULL. OUT_OF_RANGE names operand, index, value and range.
      * NULL: nothing to check. */
     plait_status (*check_runtime)(const plait_op_use *use);
+
+    /* Error bounds, by type and length: how far each element of output o of a device may lie from what the reference
+     * kernel computes in float64, for these operands (inputs before the op ran). Fills limits[] in the order of
+     * the output's dims, dim 0 fastest; scratch as for the reference kernel. The bound covers other orders of
+     * summation, approximated functions, and activations that are rounded to the precision of the weights they meet
+     * (8 bits for each 32 elements where those are quantised). NULL: the same numbers. */
+    void (*tolerance)(const plait_op_use *use, int output, double *limits, void *scratch);
 };
 
 /* The descriptor of an id (never NULL for id < PLAIT_OP_COUNT), or by name (NULL when unknown). */
@@ -224,6 +231,10 @@ plait_status plait_op_infer(plait_op_use *use);
  * in-place row write counts only the rows it touches). */
 double plait_op_flop(const plait_op_use *use);
 double plait_op_bytes(const plait_op_use *use);
+
+/* The op's error bounds for one output, zeros where it has none: see plait_op.tolerance. `limits` has room for every
+ * element of the output, `scratch` is as the reference kernel wants it. */
+void plait_op_tolerance(const plait_op_use *use, int output, double *limits, void *scratch);
 
 /* Helpers for whoever handles operands. Elements (-1 on overflow or a negative dim); dense strides for the dims
  * (false when dim 0 is no whole number of blocks or a stride overflows); whether the strides are dense (those of

@@ -1,7 +1,8 @@
 /* Failures: a command that cannot be executed fails its queue, with a message; waits on the queue's events return it;
  * other queues and the device go on. */
 #include "base/size.h"
-#include "conformance/work.h"
+#include "conformance/built.h"
+#include "conformance/fill.h"
 #include "op/attrs.h"
 #include "op/reference.h"
 
@@ -146,7 +147,7 @@ static plait_status check_misuse(plait_conf *c, void *user) {
     plait_program *program = NULL;
     plait_buffer *right = NULL, *small = NULL;
     (void)user;
-    if (!c->computes) return plait_error(PLAIT_UNSUPPORTED, "the device computes nothing");
+    if (!c->computes) return plait_conf_lack(c, "the device computes nothing");
     plait_status status = small_program(c, &program);
     if (status == PLAIT_OK) status = c->v->buffer_create(c->device, 65536, PLAIT_BUFFER_TEMPORARY, &right);
     if (status == PLAIT_OK) status = c->v->buffer_create(c->device, 100, PLAIT_BUFFER_TEMPORARY, &small);
@@ -172,7 +173,7 @@ static plait_status look_up(plait_conf_work *w) {
     PLAIT_CONF_EXPECT(plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED) >= 0, "get_rows is refused");
     PLAIT_TRY(plait_conf_freeze(w));
     plait_operand host = plait_conf_host(w, inputs[1]), rows = plait_conf_host(w, inputs[0]);
-    plait_conf_fill(&rows, 1, 1);
+    PLAIT_TRY(plait_conf_values_fill(w->c, &rows, PLAIT_CONF_RANDOM, 1, 1));
     for (int i = 0; i < 3; i++) plait_ref_set_id(&host, i, 0, i == 1 ? 5 : i);
     plait_status status = plait_conf_run_device(w, PLAIT_CONF_SINGLE, plait_conf_image(w));
     PLAIT_CONF_EXPECT(status != PLAIT_OK, "an id outside its range was not noticed");
@@ -185,7 +186,7 @@ static plait_status check_bad_id(plait_conf *c, void *user) {
     plait_conf_work w;
     plait_queue *usual = c->queue;
     (void)user;
-    if (!c->computes) return plait_error(PLAIT_UNSUPPORTED, "the device computes nothing");
+    if (!c->computes) return plait_conf_lack(c, "the device computes nothing");
     PLAIT_TRY(c->v->queue_create(c->device, 0, &c->queue)); /* it will have failed */
     plait_conf_work_init(&w, c);
     plait_status status = look_up(&w);

@@ -163,7 +163,8 @@ static plait_status check_import(plait_conf *c, void *user) {
     (void)user;
     plait_status status = pair_begin(c, &p);
     if (status == PLAIT_OK)
-        status = c->v->buffer_import(c->device, p.host_a, BUFFER_BYTES, PLAIT_BUFFER_WEIGHTS, &imported);
+        status = plait_conf_may_lack(
+            c, c->v->buffer_import(c->device, p.host_a, BUFFER_BYTES, PLAIT_BUFFER_WEIGHTS, &imported));
     if (status == PLAIT_OK) {
         status = use_import(c, &p, imported);
         c->v->buffer_destroy(imported);

@@ -1,227 +1,328 @@
-/* Every op on its examples, in four forms, against the reference kernel; twice, for equal bytes; and nothing else may
- * have changed. What differs from the reference is measured against the scale of the numbers involved: kernels may
- * sum in other orders and use shorter types inside, within limits that are stated here, an op and a type at a time. */
-#include "base/map.h"
+/* Every op, on the examples of its descriptor and on what can be made of them: other layouts, sizes, types, values,
+ * aliased and broadcast operands. Nothing here knows an op by name: what an example can become is asked of its factors
+ * and its shape rule, so that a new op is checked as soon as it has examples. */
 #include "base/size.h"
-#include "conformance/work.h"
-#include "op/attrs.h"
-#include "op/reference.h"
+#include "conformance/case.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef enum form { FORM_PLAIN, FORM_OFFSET, FORM_BOUNDED, FORM_EMPTY, N_FORMS } form;
-static const char *const form_names[] = {"plain", "offset", "bounded", "empty"};
+enum { NAME_BYTES = 96, MAX_CASE_ELEMS = 1 << 20, MAX_SIGNATURES = 64 };
 
-typedef struct op_case {
-    const plait_op *op;
-    int which;
-    form form;
-    plait_op_use use;                               /* at the bounds */
-    plait_extent inputs[PLAIT_MAX_INPUTS], outputs; /* outermost dims that follow the named dim */
-    int64_t bound;
-} op_case;
+static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) PLAIT_PRINTF(3, 4);
 
-/* ---- tolerances ---- */
+static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) {
+    char name[NAME_BYTES];
+    va_list args;
+    int n = snprintf(name, sizeof name, "op/%s/", test->use.op->name);
+    va_start(args, format);
+    vsnprintf(name + n, sizeof name - (size_t)n, format, args);
+    va_end(args);
+    plait_conf_check(c, name, plait_conf_case_check, test);
+}
 
-/* Of the decoded result, relative to the larger of 1 and the value. */
-static double type_tolerance(plait_dtype dtype) {
-    switch (dtype) {
-    case PLAIT_F32: return 2e-5;
-    case PLAIT_F16: return 1e-3;
-    case PLAIT_BF16: return 8e-3;
-    case PLAIT_Q8_0: return 1.2e-2;
-    default: return plait_dtype_quantised(dtype) ? 0.2 : 0;
+/* ---- layouts ---- */
+
+typedef enum layout { PADDED, PERMUTED, STRIDED, GAPPED, N_LAYOUTS } layout;
+static const char *const layout_names[N_LAYOUTS] = {"padded", "permuted", "strided", "gapped"};
+
+static int64_t at_least_one(int64_t n) {
+    return n > 1 ? n : 1;
+}
+
+/* Strides of an operand whose elements still lie apart. Odd numbers of blocks between rows, planes and volumes, another
+ * one for each input. */
+static void lay(plait_operand *o, layout how, int input) {
+    int64_t block = plait_dtype_block_bytes(o->dtype), gap = (2 * input + 1) * block;
+    bool plain = !plait_dtype_quantised(o->dtype);
+    int64_t places = at_least_one(o->dims[0] / plait_dtype_block_elems(o->dtype));
+    if (!plait_operand_make_dense(o)) return;
+    if (how == PERMUTED) {
+        o->strides[2] = places * block + gap;
+        o->strides[1] = o->strides[2] * at_least_one(o->dims[2]);
+        o->strides[3] = o->strides[1] * at_least_one(o->dims[1]) + gap;
+        return;
+    }
+    if (how == STRIDED && plain) {
+        o->strides[1] = block;
+        o->strides[0] = block * at_least_one(o->dims[1]);
+        o->strides[2] = o->strides[0] * places;
+    } else {
+        if (how == GAPPED && plain) o->strides[0] = (input + 2) * block;
+        o->strides[1] = o->strides[0] * places + (how == PADDED ? gap : 0);
+        o->strides[2] = o->strides[1] * at_least_one(o->dims[1]) + (how == PADDED ? 3 * gap : 0);
+    }
+    o->strides[3] = o->strides[2] * at_least_one(o->dims[2]);
+}
+
+static void check_layouts(plait_conf *c, const plait_conf_case *from) {
+    for (layout how = PADDED; how < N_LAYOUTS; how++) {
+        plait_conf_case test = *from;
+        for (int i = 0; i < test.use.n_inputs; i++)
+            if (plait_op_has(&test.use, i)) lay(&test.use.inputs[i], how, i);
+        if (plait_conf_case_infer(&test)) check(c, &test, "%d/%s", test.which, layout_names[how]);
     }
 }
 
-/* Types that kernels may read together with activations of 8 bits. */
-static bool reads_short(plait_dtype dtype) {
-    return plait_dtype_quantised(dtype);
-}
+/* ---- sizes ---- */
 
-static double tolerance(const plait_op_use *use, int output) {
-    double limit = type_tolerance(use->outputs[output].dtype);
-    switch (use->op->id) {
-    case PLAIT_OP_matmul: return reads_short(use->inputs[0].dtype) ? 4e-2 : 1e-4;
-    case PLAIT_OP_attention:
-        return reads_short(use->inputs[PLAIT_ATTENTION_K].dtype) ||
-                       reads_short(use->inputs[PLAIT_ATTENTION_V].dtype)
-                   ? 4e-2
-                   : 2e-3;
-    /* Angles of some thousands in float32. */
-    case PLAIT_OP_rope:
-    case PLAIT_OP_kv_shift: return fmax(limit, 2e-3);
-    case PLAIT_OP_copy: return 0;
-    default: return limit;
-    }
-}
-
-/* Size of the numbers that a result is made of: sums of products grow with the root of their length. */
-static double scale_of(const plait_conf_work *w, const op_case *test, const int *inputs) {
-    if (test->op->id != PLAIT_OP_matmul) return 1;
-    plait_operand weight = plait_conf_host(w, inputs[0]), x = plait_conf_host(w, inputs[1]);
-    double scale = sqrt((double)weight.dims[0]) * plait_conf_magnitude(&weight) * plait_conf_magnitude(&x);
-    return scale > 0 ? scale : 1;
-}
-
-/* ---- named dims ---- */
-
-/* Where the factor is the outermost dim of the operand; -1: it is not there, -2: it is there otherwise. */
-static int outermost_axis(const plait_factor_operand *f, const plait_operand *o, int factor, int64_t size) {
-    int axis = -1;
-    for (int d = 0; d < f->rank; d++)
-        for (int i = 0; i < f->dims[d].n; i++) {
-            if (f->dims[d].factors[i] != factor) continue;
-            if (o->dims[d] == 1 && size != 1) continue; /* broadcast */
-            if (f->dims[d].n != 1 || axis != -1) return -2;
-            axis = d;
-        }
-    for (int d = axis + 1; axis >= 0 && d < PLAIT_MAX_RANK; d++)
-        if (o->dims[d] != 1) return -2;
-    return axis;
-}
-
-static bool bound_factor(op_case *test, const plait_factors *f, int factor, int64_t size) {
-    const plait_op_use *use = &test->use;
-    bool any = false;
-    for (int i = 0; i < use->n_inputs + use->n_outputs; i++) {
-        bool input = i < use->n_inputs;
-        int k = input ? i : i - use->n_inputs;
-        if (input && !plait_op_has(use, i)) continue;
-        int axis = outermost_axis(input ? &f->inputs[k] : &f->outputs[k],
-                                  input ? &use->inputs[k] : &use->outputs[k], factor, size);
-        if (axis == -2) return false;
-        /* floor((2 n + 1) / 2) is n. */
-        plait_extent extent = axis < 0 ? PLAIT_CONF_FIXED : (plait_extent){0, axis, 2, 1, 2};
-        if (input)
-            test->inputs[k] = extent;
-        else
-            test->outputs = extent;
-        any |= axis >= 0;
-    }
-    test->bound = size;
-    return any && size >= 1;
-}
-
-/* Finds a factor that can be a named dim: outermost wherever it occurs. It is one of the results, or, where an op
- * writes in place, of the rows or list that it works off. */
-static bool find_bound(op_case *test) {
-    plait_factors f;
-    int64_t sizes[PLAIT_MAX_FACTORS];
-    const plait_op_use *use = &test->use;
-    if (plait_op_factors(test->op, &f) != PLAIT_OK) return false;
-    if (plait_op_factor_sizes(use, &f, sizes) != PLAIT_OK) return false;
-    bool in_place = test->op->writes_input >= 0;
-    for (int k = in_place ? 1 : 0; k < (in_place ? 2 : use->n_outputs); k++) {
-        const plait_factor_operand *from = in_place ? &f.inputs[k] : &f.outputs[k];
-        for (int d = from->rank - 1; d >= 0; d--)
-            for (int i = 0; i < from->dims[d].n; i++) {
-                int factor = from->dims[d].factors[i];
-                if (sizes[factor] > 1 && bound_factor(test, &f, factor, sizes[factor])) return true;
-            }
-    }
+static bool has_factor(const plait_factor_dim *dim, int factor) {
+    for (int k = 0; k < dim->n; k++)
+        if (dim->factors[k] == factor) return true;
     return false;
 }
 
-/* ---- a case ---- */
-
-/* The values of the inputs; control data as the op's example gives it. */
-static void fill_inputs(plait_conf_work *w, const op_case *test, const int *inputs) {
-    plait_op_use use = test->use;
-    for (int i = 0; i < use.n_inputs; i++) {
-        if (!plait_op_has(&use, i)) continue;
-        plait_operand host = plait_conf_host(w, inputs[i]);
-        use.inputs[i].data = host.data; /* dims at the bounds */
-        plait_conf_fill(&use.inputs[i], (uint64_t)(100 * test->which + i + 1), 1);
-    }
-    if (test->op->example_data) test->op->example_data(test->which, &use);
-}
-
-static plait_status compare(plait_conf *c, plait_conf_work *w, const op_case *test, const int *inputs,
-                            int first_output, const unsigned char *image) {
-    double scale = scale_of(w, test, inputs);
-    for (int o = 0; o < test->use.n_outputs; o++) {
-        double limit = tolerance(&test->use, o);
-        double difference = plait_conf_difference(w, first_output + o, image, scale);
-        if (difference > c->result.error) c->result.error = difference;
-        PLAIT_CONF_EXPECT(difference <= limit, "output %d differs from the reference by %.3g, at most %.3g",
-                          o, difference, limit);
-    }
-    PLAIT_CONF_EXPECT(plait_conf_untouched(w, image), "bytes that the node does not write have changed");
-    return PLAIT_OK;
-}
-
-static plait_status run_case(plait_conf *c, plait_conf_work *w, const op_case *test, const int *inputs,
-                             int first_output) {
-    unsigned char *once = plait_conf_image(w), *again = plait_conf_image(w);
-    fill_inputs(w, test, inputs);
-    PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_SINGLE, once));
-    PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_SINGLE, again));
-    c->result.launch_ns = w->launch_ns;
-    c->result.bytes = plait_op_bytes(&test->use);
-    c->result.flop = plait_op_flop(&test->use);
-    if (!c->computes) return PLAIT_OK;
-    c->result.hash = plait_hash_bytes(once, w->device_bytes, 1);
-    PLAIT_CONF_EXPECT(memcmp(once, again, w->device_bytes) == 0, "two runs gave different bytes");
-    PLAIT_TRY(plait_conf_run_reference(w));
-    return compare(c, w, test, inputs, first_output, once);
-}
-
-static plait_status build_case(plait_conf_work *w, const op_case *test, int *inputs, int *out_first) {
-    const plait_op_use *use = &test->use;
-    if (test->form >= FORM_BOUNDED)
-        plait_conf_dim(w, test->bound, test->form == FORM_EMPTY ? 0 : test->bound - 1);
+/* Gives a factor another size in every input, dense; blocks: in whole blocks of what it is dim 0 of. False where that is
+ * nothing for the op. */
+static bool resize(plait_conf_case *test, const plait_factors *f, int factor, int64_t size) {
+    int64_t sizes[PLAIT_MAX_FACTORS];
+    plait_op_use *use = &test->use;
+    if (plait_op_factor_sizes(use, f, sizes) != PLAIT_OK || sizes[factor] == size) return false;
     for (int i = 0; i < use->n_inputs; i++) {
-        uint64_t shift =
-            test->form == FORM_OFFSET ? (uint64_t)plait_dtype_block_bytes(use->inputs[i].dtype) : 0;
-        inputs[i] = -1;
+        plait_operand *o = &use->inputs[i];
         if (!plait_op_has(use, i)) continue;
-        bool weight = plait_dtype_quantised(use->inputs[i].dtype) && test->op->writes_input != i;
-        inputs[i] = plait_conf_tensor_add(w, &use->inputs[i], test->inputs[i], shift, weight);
+        for (int d = 0; d < f->inputs[i].rank; d++) {
+            const plait_factor_dim *dim = &f->inputs[i].dims[d];
+            if (!has_factor(dim, factor) || (o->dims[d] == 1 && sizes[factor] != 1)) continue;
+            o->dims[d] = 1;
+            for (int k = 0; k < dim->n; k++)
+                o->dims[d] *= dim->factors[k] == factor ? size : sizes[dim->factors[k]];
+        }
+        if (!plait_operand_make_dense(o) || plait_operand_elems(o) > MAX_CASE_ELEMS) return false;
     }
-    *out_first = plait_conf_apply(w, use, use->n_inputs, inputs, test->outputs);
-    if (*out_first < 0) return plait_error(PLAIT_INTERNAL, "the example is refused");
-    return plait_conf_freeze(w);
+    return plait_conf_case_infer(test);
 }
 
-static plait_status check_case(plait_conf *c, void *user) {
-    op_case *test = user;
-    plait_conf_work w;
-    plait_encoding encodings[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
-    int inputs[PLAIT_MAX_INPUTS], first_output = -1;
-    char reason[200] = "";
-    if (!c->v->supports(c->device, &test->use, encodings, reason, sizeof reason)) {
-        PLAIT_CONF_EXPECT(reason[0], "supports says no, and no reason");
-        return plait_error(PLAIT_UNSUPPORTED, "%s", reason);
+/* Elements of the blocks that a factor must be a whole number of. */
+static int64_t block_of(const plait_conf_case *test, const plait_factors *f, int factor) {
+    int64_t block = 1;
+    for (int i = 0; i < test->use.n_inputs + test->use.n_outputs; i++) {
+        bool input = i < test->use.n_inputs;
+        int k = input ? i : i - test->use.n_inputs;
+        const plait_factor_operand *from = input ? &f->inputs[k] : &f->outputs[k];
+        const plait_operand *o = input ? &test->use.inputs[k] : &test->use.outputs[k];
+        if (input && !plait_op_has(&test->use, k)) continue;
+        if (from->rank > 0 && has_factor(&from->dims[0], factor))
+            block = plait_max_i64(block, plait_dtype_block_elems(o->dtype));
     }
-    plait_conf_work_init(&w, c);
-    plait_status status = build_case(&w, test, inputs, &first_output);
-    if (status == PLAIT_OK) status = run_case(c, &w, test, inputs, first_output);
-    plait_conf_work_deinit(&w);
-    /* supports said yes: from here on nothing may be lacking. */
-    if (status == PLAIT_UNSUPPORTED)
-        return plait_error_context(PLAIT_INTERNAL, "it was said to be supported");
-    return status;
+    return block;
 }
 
-static bool make_case(const plait_op *op, int which, form f, op_case *out) {
-    *out = (op_case){.op = op, .which = which, .form = f, .outputs = PLAIT_CONF_FIXED};
-    for (int i = 0; i < PLAIT_MAX_INPUTS; i++) out->inputs[i] = PLAIT_CONF_FIXED;
-    if (!op->example(which, &out->use)) return false;
-    return plait_op_infer(&out->use) == PLAIT_OK;
+/* One below, at and above what kernels like to work in. */
+static void check_ragged(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
+    static const int64_t quick[] = {1, 17, 33}, deep[] = {1,  2,  3,  5,  7,  8,  9,   15,  16,  17,
+                                                          31, 32, 33, 63, 64, 65, 127, 129, 255, 257};
+    bool all = c->options.deep;
+    for (int factor = 0; factor < f->n_factors; factor++)
+        for (size_t i = 0; i < (all ? PLAIT_COUNT_OF(deep) : PLAIT_COUNT_OF(quick)); i++) {
+            plait_conf_case test = *from;
+            int64_t block = block_of(from, f, factor), size = (all ? deep : quick)[i];
+            if (block > 1) size = size % 10 * block;
+            if (size > 0 && resize(&test, f, factor, size))
+                check(c, &test, "%d/ragged-%s-%lld", test.which, f->factors[factor].name, (long long)size);
+        }
+}
+
+/* No elements along one factor. Where run-time data indexes something, only what is free in the result may vanish. */
+static void check_zero(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
+    for (int factor = 0; factor < f->n_factors; factor++) {
+        plait_conf_case test = *from;
+        if (from->use.op->example_data && f->factors[factor].kind != PLAIT_FACTOR_FREE) continue;
+        if (resize(&test, f, factor, 0)) check(c, &test, "%d/zero-%s", test.which, f->factors[factor].name);
+    }
+}
+
+/* ---- operands that share ---- */
+
+static bool equal_shapes(const plait_operand *a, const plait_operand *b) {
+    return a->dtype == b->dtype && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+           memcmp(a->strides, b->strides, sizeof a->strides) == 0;
+}
+
+/* One tensor in the place of two inputs. */
+static void check_aliases(plait_conf *c, const plait_conf_case *from) {
+    const plait_op_use *use = &from->use;
+    for (int i = 0; i < use->n_inputs; i++)
+        for (int j = i + 1; j < use->n_inputs; j++) {
+            plait_conf_case test = *from;
+            if (!plait_op_has(use, i) || !plait_op_has(use, j) ||
+                !equal_shapes(&use->inputs[i], &use->inputs[j]))
+                continue;
+            if ((use->op->runtime_inputs >> i | use->op->runtime_inputs >> j) & 1u) continue;
+            if (use->op->writes_input == i || use->op->writes_input == j) continue;
+            test.same_as[j] = i;
+            check(c, &test, "%d/alias-%d-%d", test.which, i, j);
+        }
+}
+
+/* The output over an input, as far as `prepare` says that this may be. */
+static void check_sharing(plait_conf *c, const plait_conf_case *from) {
+    plait_conf_case test = *from;
+    if (!test.use.op->in_place_inputs) return;
+    test.share = true;
+    check(c, &test, "%d/in-place", test.which);
+}
+
+/* Inputs of which the shape rule takes one element along some dims, for the same result. */
+static void check_broadcast(plait_conf *c, const plait_conf_case *from) {
+    for (int i = 1; i < from->use.n_inputs; i++)
+        for (unsigned mask = 1; mask < 1u << PLAIT_MAX_RANK; mask++) {
+            plait_conf_case test = *from;
+            bool changes = true;
+            if (!plait_op_has(&test.use, i)) continue;
+            for (int d = 0; d < PLAIT_MAX_RANK; d++) {
+                changes = changes && (!(mask >> d & 1u) || test.use.inputs[i].dims[d] > 1);
+                if (mask >> d & 1u) test.use.inputs[i].dims[d] = 1;
+            }
+            if (!changes || !plait_operand_make_dense(&test.use.inputs[i]) || !plait_conf_case_infer(&test))
+                continue;
+            if (memcmp(test.use.outputs[0].dims, from->use.outputs[0].dims,
+                       sizeof from->use.outputs[0].dims) == 0)
+                check(c, &test, "%d/broadcast-%d-%u", test.which, i, mask);
+        }
+}
+
+/* ---- types ---- */
+
+/* Input i, or output 0 when i is -1, gets another type: rows become two whole blocks. */
+static bool retype(plait_conf_case *test, const plait_factors *f, int input, plait_dtype dtype) {
+    plait_op_use *use = &test->use;
+    int64_t block = plait_dtype_block_elems(dtype);
+    if (input >= 0) {
+        if (use->inputs[input].dtype == dtype) return false;
+        use->inputs[input].dtype = dtype;
+    }
+    const plait_factor_dim *dim = &f->inputs[input < 0 ? 0 : input].dims[0];
+    for (int i = 0; i < use->n_inputs; i++)
+        if (plait_op_has(use, i) && !plait_operand_make_dense(&use->inputs[i])) break;
+    if (block == 1) return plait_conf_case_infer(test);
+    return dim->n == 1 && resize(test, f, dim->factors[0], 2 * block);
+}
+
+/* Encoders that search a grid take milliseconds a block; most of them are left to deep runs. */
+static bool encodes_slowly(const plait_conf_case *test, plait_dtype dtype) {
+    bool quick = plait_dtype_block_elems(dtype) <= 32 || dtype == PLAIT_Q4_K || dtype == PLAIT_Q6_K;
+    return test->use.op->tolerance && test->use.outputs[0].dtype == dtype && !quick;
+}
+
+static void check_type(plait_conf *c, const plait_conf_case *test, const char *operand, plait_dtype dtype) {
+    if (encodes_slowly(test, dtype) && !c->options.deep) return;
+    static const plait_conf_values kinds[] = {PLAIT_CONF_RANDOM, PLAIT_CONF_CODES, PLAIT_CONF_ZERO};
+    for (size_t k = 0; k < (plait_dtype_quantised(dtype) ? PLAIT_COUNT_OF(kinds) : 1); k++) {
+        plait_conf_case typed = *test;
+        typed.values = kinds[k];
+        check(c, &typed, "type-%s-%s/%s", operand, plait_dtype_name(dtype), plait_conf_value_names[kinds[k]]);
+    }
+}
+
+static void check_types(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
+    const plait_op *op = from->use.op;
+    for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++) {
+        if (!plait_dtype_known(d)) continue;
+        for (int i = 0; i < from->use.n_inputs; i++) {
+            plait_conf_case test = *from;
+            if (!plait_op_has(&from->use, i) || (op->runtime_inputs >> i & 1u)) continue;
+            if (retype(&test, f, i, (plait_dtype)d)) check_type(c, &test, f->inputs[i].name, (plait_dtype)d);
+        }
+        for (int a = 0; a < op->n_attrs; a++) {
+            plait_conf_case test = *from;
+            if (op->attrs[a].kind != PLAIT_ATTR_DTYPE) continue;
+            test.use.attrs[a].i = d;
+            if (retype(&test, f, -1, (plait_dtype)d)) check_type(c, &test, op->attrs[a].name, (plait_dtype)d);
+        }
+    }
+}
+
+/* ---- values ---- */
+
+/* Encoders do not say what they make of numbers that their scales cannot hold. */
+static bool makes_sense(const plait_conf_case *test, plait_conf_values kind) {
+    bool encodes = false;
+    for (int o = 0; o < test->use.n_outputs; o++)
+        encodes |= plait_dtype_quantised(test->use.outputs[o].dtype);
+    return !encodes || (kind != PLAIT_CONF_LARGE && kind != PLAIT_CONF_NAN);
+}
+
+static void check_values(plait_conf *c, const plait_conf_case *from) {
+    for (plait_conf_values kind = PLAIT_CONF_LARGE; kind < PLAIT_CONF_N_VALUES; kind++) {
+        plait_conf_case test = *from;
+        test.values = kind;
+        if (makes_sense(&test, kind)) check(c, &test, "%d/%s", test.which, plait_conf_value_names[kind]);
+    }
+}
+
+/* ---- examples ---- */
+
+/* As the example says, behind an odd offset, and with a named dim: below its bound, at 1, at 0. */
+static void check_example(plait_conf *c, const plait_conf_case *from) {
+    plait_conf_case test = *from;
+    check(c, &test, "%d/plain", test.which);
+    test.shift_blocks = 1;
+    check(c, &test, "%d/offset", test.which);
+    test = *from;
+    if (!plait_conf_case_bind(&test)) return;
+    test.value = test.bound - 1;
+    check(c, &test, "%d/bounded", test.which);
+    test.value = 1;
+    if (c->options.deep) check(c, &test, "%d/bounded-1", test.which);
+    test.value = 0;
+    check(c, &test, "%d/empty", test.which);
+}
+
+/* The types of an example's inputs and attributes, as a number. */
+static uint64_t signature_of(const plait_conf_case *test) {
+    uint64_t signature = test->use.present;
+    for (int i = 0; i < test->use.n_inputs; i++)
+        signature = signature * 64 + (plait_op_has(&test->use, i) ? (uint64_t)test->use.inputs[i].dtype : 63);
+    return signature * 64 + (uint64_t)test->use.outputs[0].dtype;
+}
+
+static bool is_full(const plait_conf_case *test) {
+    for (int i = 0; i < test->use.n_inputs; i++)
+        if (plait_op_has(&test->use, i) && plait_operand_elems(&test->use.inputs[i]) == 0) return false;
+    return true;
+}
+
+static bool has_four_dims(const plait_conf_case *test) {
+    for (int d = 0; d < PLAIT_MAX_RANK; d++)
+        if (test->use.inputs[0].dims[d] < 2) return false;
+    return true;
+}
+
+/* What is tried once for each combination of types that the examples have. */
+static void check_variations(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
+    check_layouts(c, from);
+    check_ragged(c, from, f);
+    check_zero(c, from, f);
+    check_aliases(c, from);
+    check_values(c, from);
+}
+
+static void check_op(plait_conf *c, const plait_op *op) {
+    plait_conf_case test;
+    plait_factors f;
+    uint64_t seen[MAX_SIGNATURES];
+    int n_seen = 0;
+    bool broadcast = false;
+    if (plait_op_factors(op, &f) != PLAIT_OK) return;
+    for (int which = 0; plait_conf_case_init(&test, op, which); which++) {
+        uint64_t signature = signature_of(&test);
+        bool known = false;
+        check_example(c, &test);
+        check_sharing(c, &test);
+        for (int i = 0; i < n_seen; i++) known |= seen[i] == signature;
+        if (!is_full(&test) || (known && !c->options.deep)) known = true;
+        if (which == 0) check_types(c, &test, &f);
+        if (!broadcast && has_four_dims(&test)) {
+            broadcast = true;
+            check_broadcast(c, &test);
+        }
+        if (known) continue;
+        if (n_seen < MAX_SIGNATURES) seen[n_seen++] = signature;
+        check_variations(c, &test, &f);
+    }
 }
 
 void plait_conf_ops(plait_conf *c) {
-    op_case test;
-    for (int id = 0; id < PLAIT_OP_COUNT; id++)
-        for (int which = 0; make_case(plait_op_get(id), which, FORM_PLAIN, &test); which++)
-            for (form f = FORM_PLAIN; f < N_FORMS; f++) {
-                char name[64];
-                make_case(plait_op_get(id), which, f, &test);
-                if (f >= FORM_BOUNDED && !find_bound(&test)) continue;
-                snprintf(name, sizeof name, "op/%s/%d/%s", test.op->name, which, form_names[f]);
-                plait_conf_check(c, name, check_case, &test);
-            }
+    for (int id = 0; id < PLAIT_OP_COUNT; id++) check_op(c, plait_op_get(id));
 }

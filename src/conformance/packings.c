@@ -1,7 +1,8 @@
 /* Packed weights: every encoding that is offered gives the file's bytes back, and the numbers of the file form. */
 #include "base/alloc.h"
 #include "base/size.h"
-#include "conformance/work.h"
+#include "conformance/built.h"
+#include "conformance/fill.h"
 #include "op/reference.h"
 
 #include <stdio.h>
@@ -35,12 +36,13 @@ static int build(plait_conf_work *w, const pack_case *test, const plait_encoding
     return plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED);
 }
 
-static void fill(plait_conf_work *w, const pack_case *test, int weight, int other) {
+static plait_status fill(plait_conf_work *w, const pack_case *test, int weight, int other) {
     plait_operand host = plait_conf_host(w, weight), x = plait_conf_host(w, other);
-    plait_conf_fill(&host, 11, 1);
-    if (!test->lookup) plait_conf_fill(&x, 12, 1);
+    PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, 11, 1));
+    if (!test->lookup) PLAIT_TRY(plait_conf_values_fill(w->c, &x, PLAIT_CONF_RANDOM, 12, 1));
     for (int64_t i = 0; test->lookup && i < test->n; i++)
         plait_ref_set_id(&x, i, 0, (int32_t)((7 * i + 3) % test->m));
+    return PLAIT_OK;
 }
 
 /* The result's bytes with the weight in this form; the caller frees them. */
@@ -53,8 +55,8 @@ static plait_status result_bytes(plait_conf *c, const pack_case *test, const pla
     plait_status status = y >= 0 ? plait_conf_freeze(&w) : plait_error(PLAIT_INTERNAL, "it is refused");
     unsigned char *image = status == PLAIT_OK ? plait_conf_image(&w) : NULL;
     if (status == PLAIT_OK) {
-        fill(&w, test, weight, other);
-        status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
+        status = fill(&w, test, weight, other);
+        if (status == PLAIT_OK) status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
     }
     if (status == PLAIT_OK) {
         const plait_conf_value *value = &w.values[w.tensors[y].value];
@@ -105,7 +107,9 @@ static plait_status check_round_trip(plait_conf *c, const pack_case *test,
     if (status == PLAIT_OK)
         status = c->v->buffer_create(c->device, offer->size_bytes, PLAIT_BUFFER_WEIGHTS, &buffer);
     if (status == PLAIT_OK) {
-        plait_conf_fill(&source, 5, 1);
+        status = plait_conf_values_fill(c, &source, PLAIT_CONF_RANDOM, 5, 1);
+    }
+    if (status == PLAIT_OK) {
         status = round_trip(c, test, offer, buffer, &source, back);
     }
     if (buffer) c->v->buffer_destroy(buffer);
@@ -145,10 +149,10 @@ static plait_status check_packing(plait_conf *c, void *user) {
                             .readers = test->lookup ? both : &reader};
     plait_encoding_offer offers[8];
     int n = PLAIT_COUNT_OF(offers);
-    PLAIT_TRY(c->v->encodings(c->device, &use, offers, &n));
+    PLAIT_TRY(plait_conf_may_lack(c, c->v->encodings(c->device, &use, offers, &n)));
     PLAIT_CONF_EXPECT(n >= 0 && n <= (int)PLAIT_COUNT_OF(offers), "%d offers in room for %d", n,
                       (int)PLAIT_COUNT_OF(offers));
-    if (n == 0) return plait_error(PLAIT_UNSUPPORTED, "no packing of %s", plait_dtype_name(test->dtype));
+    if (n == 0) return plait_conf_lack(c, "no packing of %s", plait_dtype_name(test->dtype));
     for (int i = 0; i < n; i++) PLAIT_TRY(check_offer(c, test, &offers[i]));
     return PLAIT_OK;
 }

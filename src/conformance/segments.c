@@ -3,7 +3,9 @@
  * the named dim, 0 among them. Among the segments are some that look like they could be fused and must not be. */
 #include "base/map.h"
 #include "base/size.h"
-#include "conformance/work.h"
+#include "conformance/built.h"
+#include "conformance/fill.h"
+#include "conformance/kit.h"
 #include "op/attrs.h"
 #include "op/reference.h"
 
@@ -214,14 +216,15 @@ typedef struct segment_case {
 } segment_case;
 
 /* Ids so that token i of one sequence goes to place i. The ids of a segment are its I32 tensors, in order. */
-static void fill(plait_conf_work *w) {
+static plait_status fill(plait_conf_work *w) {
     int n_ids = 0;
     for (int t = 0; t < w->n_tensors; t++) {
         plait_operand host = plait_conf_host(w, t);
         if (w->tensors[t].shape.dtype != PLAIT_I32) {
             /* Weights shrink with the length of their sums, so that results stay near 1. */
             bool matrix = w->values[w->tensors[t].value].weight && host.dims[1] > 1;
-            plait_conf_fill(&host, (uint64_t)t + 1, matrix ? 1.5f / sqrtf((float)host.dims[0]) : 1);
+            PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, (uint64_t)t + 1,
+                                             matrix ? 1.5f / sqrtf((float)host.dims[0]) : 1));
             continue;
         }
         for (int64_t i = 0; i < host.dims[0]; i++) {
@@ -231,6 +234,7 @@ static void fill(plait_conf_work *w) {
         }
         n_ids++;
     }
+    return PLAIT_OK;
 }
 
 /* Needed values of both images are the same bytes. */
@@ -248,7 +252,7 @@ static plait_status compare(const plait_conf_work *w, const unsigned char *singl
 static plait_status run_ways(plait_conf *c, plait_conf_work *w) {
     unsigned char *single = plait_conf_image(w), *fused = plait_conf_image(w);
     double limit = 0.1;
-    fill(w);
+    PLAIT_TRY(fill(w));
     PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_SINGLE, single));
     PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_WHOLE, fused));
     c->result.launch_ns = w->launch_ns;
@@ -275,28 +279,8 @@ static plait_status best_offer(plait_conf *c, plait_dtype dtype, plait_encoding_
     struct plait_weight_reader reader = {plait_op_get(PLAIT_OP_matmul), 0, true};
     plait_weight_use use = {.dtype = dtype, .dims = {WIDTH, WIDTH, 1, 1}, .n_readers = 1, .readers = &reader};
     int n = 1;
-    PLAIT_TRY(c->v->encodings(c->device, &use, out, &n));
-    if (n == 0) return plait_error(PLAIT_UNSUPPORTED, "no packing of %s", plait_dtype_name(dtype));
-    return PLAIT_OK;
-}
-
-/* Every node is one that the device runs. */
-static plait_status all_supported(plait_conf *c, const plait_conf_work *w) {
-    char reason[160] = "";
-    for (int n = 0; n < w->n_nodes; n++) {
-        const plait_segment_node *node = &w->nodes[n];
-        plait_op_use use = {.op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs};
-        plait_encoding encodings[PLAIT_MAX_INPUTS];
-        use.present = node->present;
-        memcpy(use.attrs, node->attrs, sizeof use.attrs);
-        for (int i = 0; i < node->n_inputs; i++) {
-            use.inputs[i] = node->inputs[i].shape;
-            encodings[i] = node->inputs[i].encoding;
-        }
-        for (int o = 0; o < node->n_outputs; o++) use.outputs[o] = node->outputs[o].shape;
-        if (!c->v->supports(c->device, &use, encodings, reason, sizeof reason))
-            return plait_error(PLAIT_UNSUPPORTED, "%s: %s", node->op->name, reason);
-    }
+    PLAIT_TRY(plait_conf_may_lack(c, c->v->encodings(c->device, &use, out, &n)));
+    if (n == 0) return plait_conf_lack(c, "no packing of %s", plait_dtype_name(dtype));
     return PLAIT_OK;
 }
 
@@ -310,7 +294,7 @@ static plait_status check_segment(plait_conf *c, void *user) {
     sketch s = {.w = &w, .weights = test->weights, .offer = test->packed ? &offer : NULL};
     if (w.tensors && w.values && w.nodes) segments[test->which].draw(&s);
     plait_status status = s.failed ? plait_error(PLAIT_INTERNAL, "the segment is refused") : PLAIT_OK;
-    if (status == PLAIT_OK) status = all_supported(c, &w);
+    if (status == PLAIT_OK) status = plait_conf_all_supported(c, &w);
     if (status == PLAIT_OK) status = plait_conf_freeze(&w);
     if (status == PLAIT_OK) status = run_ways(c, &w);
     plait_conf_work_deinit(&w);

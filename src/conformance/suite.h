@@ -10,6 +10,10 @@
 #include "base/strbuf.h"
 #include "plait/conformance.h"
 
+/* A block of a type whose scales are known: see fill.c. */
+typedef struct plait_conf_block plait_conf_block;
+
+/* Everything a check sees. It is used by one thread, the suite's. */
 typedef struct plait_conf {
     const char *item; /* Borrowed. Of the device list. */
     plait_device *device;
@@ -18,17 +22,18 @@ typedef struct plait_conf {
     plait_queue *queue; /* INLINE */
     bool computes;      /* results are compared */
     plait_conformance_options options;
-    plait_conformance_fn deliver;
-    void *user;
-    plait_conformance_summary summary;
+    uint64_t patience_ns;
     plait_conformance_result result; /* of the check that runs: error, hash, launch_ns, bytes, flop */
+    bool lacks;                      /* the check that runs has found what the device may lack */
     bool stopped;
-    plait_strbuf json;
+    double bytes_per_s, flop_per_s; /* measured limits */
+    plait_conf_block *blocks;       /* Owned. Cache of fill.c; NULL until the first one. */
+    void *session;                  /* of run.c; NULL: there is nobody to report to */
 } plait_conf;
 
 typedef plait_status (*plait_conf_fn)(plait_conf *c, void *user);
 
-/* Runs the check when the options ask for it. UNSUPPORTED from the check counts as lacking. */
+/* Runs the check when the options ask for it. */
 void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *user);
 /* True when some check whose name begins so may be asked for: saves making what nobody wants. */
 bool plait_conf_wanted(const plait_conf *c, const char *name);
@@ -39,13 +44,25 @@ bool plait_conf_wanted(const plait_conf *c, const char *name);
         if (!(condition)) return plait_error(PLAIT_INTERNAL, __VA_ARGS__);                                   \
     } while (0)
 
+/* The device may lack this and says so: the check is lacking instead of failed. Anything else passes unchanged. Only for
+ * calls that may answer UNSUPPORTED; from a must-have it is a failure. */
+plait_status plait_conf_may_lack(plait_conf *c, plait_status status);
+/* The same, with a reason of the suite's. */
+plait_status plait_conf_lack(plait_conf *c, const char *format, ...) PLAIT_PRINTF(2, 3);
+
 /* The groups, each in a file of its name. */
+void plait_conf_devices(plait_conf *c);
 void plait_conf_memory(plait_conf *c);
+void plait_conf_copies(plait_conf *c);
 void plait_conf_queues(plait_conf *c);
 void plait_conf_events(plait_conf *c);
+void plait_conf_peers(plait_conf *c);
+void plait_conf_programs(plait_conf *c);
+void plait_conf_failures(plait_conf *c);
+void plait_conf_life(plait_conf *c);
 void plait_conf_ops(plait_conf *c);
+void plait_conf_shapes(plait_conf *c);
 void plait_conf_segments(plait_conf *c);
 void plait_conf_packings(plait_conf *c);
-void plait_conf_failures(plait_conf *c);
 
 #endif

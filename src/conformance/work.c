@@ -2,16 +2,13 @@
 #include "conformance/work.h"
 
 #include "base/alloc.h"
-#include "base/os.h"
 #include "base/size.h"
+#include "conformance/kit.h"
 #include "op/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { OPERANDS = PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS }; /* room for those of any node */
-enum { PATTERN = 0xA7, GAP_BYTES = 64, SLOT_IMAGE = 0, SLOT_SCRATCH = 1, N_SLOTS = 2, BENCH_NS = 20000000 };
 
 /* ---- building ---- */
 
@@ -22,7 +19,6 @@ void plait_conf_work_init(plait_conf_work *w, plait_conf *c) {
     w->tensors = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->tensors);
     w->values = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->values);
     w->nodes = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES, sizeof *w->nodes);
-    w->operands = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES * OPERANDS, sizeof *w->operands);
 }
 
 void plait_conf_work_deinit(plait_conf_work *w) {
@@ -37,14 +33,14 @@ int plait_conf_dim(plait_conf_work *w, int64_t bound, int64_t value) {
 }
 
 static uint64_t place(uint64_t *total, uint64_t alignment, uint64_t size_bytes) {
-    uint64_t at = (*total + GAP_BYTES + alignment - 1) & ~(alignment - 1);
+    uint64_t at = (*total + PLAIT_CONF_GAP_BYTES + alignment - 1) & ~(alignment - 1);
     *total = at + size_bytes;
     return at;
 }
 
 /* Values are placed when they are added; only freeze makes the images. False when the bench is full. */
 static bool has_room(const plait_conf_work *w) {
-    return w->tensors && w->values && w->nodes && w->operands && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
+    return w->tensors && w->values && w->nodes && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
 }
 
 int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_extent outer, uint64_t shift,
@@ -92,12 +88,7 @@ int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inp
     plait_op_use use = *attrs_of;
     if (!has_room(w) || w->n_nodes == PLAIT_CONF_MAX_NODES) return -1;
     plait_segment_node *node = &w->nodes[w->n_nodes];
-    plait_segment_operand *operands = w->operands + (size_t)w->n_nodes * OPERANDS;
-    *node = (plait_segment_node){.op = use.op,
-                                 .name = use.op->name,
-                                 .node = (uint32_t)w->n_nodes,
-                                 .inputs = operands,
-                                 .outputs = operands + PLAIT_MAX_INPUTS};
+    *node = (plait_segment_node){.op = use.op, .name = use.op->name, .node = (uint32_t)w->n_nodes};
     use.n_inputs = n_inputs;
     use.present = 0;
     for (int i = 0; i < n_inputs; i++) {
@@ -132,8 +123,7 @@ void plait_conf_need(plait_conf_work *w, int tensor) {
 
 /* ---- images ---- */
 
-/* Bytes of a value on the device: the packing's, when there is one. */
-static plait_status device_size(const plait_conf_work *w, int v, uint64_t *out) {
+plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *out) {
     const plait_conf_value *value = &w->values[v];
     *out = value->size_bytes;
     if (value->encoding == PLAIT_ENCODING_FILE) return PLAIT_OK;
@@ -157,18 +147,18 @@ static plait_status device_size(const plait_conf_work *w, int v, uint64_t *out) 
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
-    if (!w->tensors || !w->values || !w->nodes || !w->operands || !w->shown)
-        return plait_error_memory("conformance", 0);
+    if (!w->tensors || !w->values || !w->nodes || !w->shown) return plait_error_memory("conformance", 0);
     for (int v = 0; v < w->n_values; v++) {
-        PLAIT_TRY(device_size(w, v, &size));
-        w->values[v].offset = place(&w->device_bytes, alignment, size);
+        PLAIT_TRY(plait_conf_device_bytes(w, v, &size));
+        w->values[v].offset = w->shown[v] = place(&w->device_bytes, alignment, size);
     }
-    w->device_bytes += GAP_BYTES;
-    w->host_bytes += GAP_BYTES;
+    w->device_bytes += PLAIT_CONF_GAP_BYTES;
+    w->host_bytes += PLAIT_CONF_GAP_BYTES;
     /* An arena gives 16-byte alignment, which every type is content with. */
     w->host = plait_arena_alloc(&w->arena, w->host_bytes, 1);
-    if (!w->host) return plait_error_memory("conformance", w->host_bytes);
-    memset(w->host, PATTERN, w->host_bytes);
+    w->uploaded = plait_arena_alloc(&w->arena, w->device_bytes, 1);
+    if (!w->host || !w->uploaded) return plait_error_memory("conformance", w->host_bytes);
+    memset(w->host, PLAIT_CONF_NOBODY, w->host_bytes);
     return w->c->v->buffer_create(w->c->device, w->device_bytes, PLAIT_BUFFER_TEMPORARY, &w->image);
 }
 
@@ -193,53 +183,48 @@ plait_operand plait_conf_host(const plait_conf_work *w, int tensor) {
     return in_image(w, tensor, w->host, w->values[w->tensors[tensor].value].host_offset);
 }
 
-/* Numbers in [-1, 1) with 24 bits. */
-static float random_number(uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (float)(*state >> 40) * (2.0f / 16777216.0f) - 1.0f;
-}
-
-/* A random block of the type; encoding searches, so quantised operands repeat some blocks. */
-static void make_block(plait_dtype dtype, uint64_t *seed, float amplitude, unsigned char *out) {
-    int64_t elems = plait_dtype_block_elems(dtype);
-    float numbers[256];
-    for (int64_t k = 0; k < elems; k++) numbers[k] = amplitude * random_number(seed);
-    if (dtype == PLAIT_I32) numbers[0] = (float)(int)(numbers[0] * 1000);
-    plait_quant_of(dtype)->encode(numbers, NULL, out, elems);
-}
-
-void plait_conf_fill(const plait_operand *operand, uint64_t seed, float amplitude) {
-    enum { N_BLOCKS = 11, MAX_BLOCK_BYTES = 256 };
-    unsigned char blocks[N_BLOCKS][MAX_BLOCK_BYTES];
-    bool quantised = plait_dtype_quantised(operand->dtype);
-    int64_t n_blocks = operand->dims[0] / plait_dtype_block_elems(operand->dtype);
-    size_t bytes = (size_t)plait_dtype_block_bytes(operand->dtype);
-    if (plait_operand_elems(operand) <= 0) return;
-    for (int i = 0; quantised && i < N_BLOCKS; i++) make_block(operand->dtype, &seed, amplitude, blocks[i]);
-    PLAIT_REF_ROWS(operand, i1, i2, i3)
-    for (int64_t i = 0; i < n_blocks; i++) {
-        int which = quantised ? (int)((random_number(&seed) + 1) * (N_BLOCKS / 2)) : 0;
-        if (!quantised) make_block(operand->dtype, &seed, amplitude, blocks[0]);
-        memcpy(plait_ref_at(operand, i, i1, i2, i3), blocks[which], bytes);
-    }
-}
-
-/* ---- on the host ---- */
-
-static plait_operand host_operand(const plait_conf_work *w, const plait_segment_operand *operand) {
+plait_operand plait_conf_host_operand(const plait_conf_work *w, const plait_segment_operand *operand) {
     plait_operand out = operand->shape;
     set_dims(w, &out, &operand->outer);
     out.data = w->host + w->values[operand->value].host_offset + operand->view_offset;
     return out;
 }
 
-static plait_status run_node(plait_conf_work *w, const plait_segment_node *node) {
+/* Values in file form as they are, packed ones through pack. */
+plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buffer *image) {
+    memset(w->uploaded, PLAIT_CONF_NOBODY, w->device_bytes);
+    for (int v = 0; v < w->n_values; v++)
+        if (w->values[v].encoding == PLAIT_ENCODING_FILE)
+            memcpy(w->uploaded + w->values[v].offset, w->host + w->values[v].host_offset,
+                   w->values[v].size_bytes);
+    plait_command write = plait_conf_write(image, 0, w->uploaded, w->device_bytes);
+    PLAIT_TRY(plait_conf_do(queue, &write, 1));
+    for (int t = 0; t < w->n_tensors; t++) {
+        const plait_conf_value *value = &w->values[w->tensors[t].value];
+        plait_operand source = plait_conf_host(w, t);
+        uint64_t size;
+        if (value->encoding == PLAIT_ENCODING_FILE) continue;
+        PLAIT_TRY(plait_conf_device_bytes(w, (int)w->tensors[t].value, &size));
+        plait_region region = {image, value->offset, size};
+        PLAIT_TRY(w->c->v->pack(w->c->device, &source, value->encoding, 0, source.dims[1], region));
+    }
+    return PLAIT_OK;
+}
+
+/* ---- on the host ---- */
+
+plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_node *node) {
     plait_op_use use = {
         .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
     memcpy(use.attrs, node->attrs, sizeof use.attrs);
     for (int i = 0; i < node->n_inputs; i++)
-        if (node->present >> i & 1u) use.inputs[i] = host_operand(w, &node->inputs[i]);
-    for (int o = 0; o < node->n_outputs; o++) use.outputs[o] = host_operand(w, &node->outputs[o]);
+        if (node->present >> i & 1u) use.inputs[i] = plait_conf_host_operand(w, &node->inputs[i]);
+    for (int o = 0; o < node->n_outputs; o++) use.outputs[o] = plait_conf_host_operand(w, &node->outputs[o]);
+    return use;
+}
+
+static plait_status run_node(plait_conf_work *w, const plait_segment_node *node) {
+    plait_op_use use = plait_conf_host_use(w, node);
     size_t bytes = node->op->reference_scratch ? node->op->reference_scratch(&use) : 0;
     void *scratch = plait_alloc_aligned(64, bytes + 64);
     if (!scratch) return plait_error_memory("reference kernel", bytes);
@@ -253,218 +238,6 @@ plait_status plait_conf_run_reference(plait_conf_work *w) {
     return PLAIT_OK;
 }
 
-/* ---- on the device ---- */
-
-/* One segment on its way through the device. */
-typedef struct passage {
-    plait_conf_work *w;
-    plait_segment_node *nodes;       /* Owned. */
-    plait_segment_operand *operands; /* Owned. OPERANDS a node. */
-    plait_segment segment;
-    plait_prepared prepared;
-    bool is_prepared;
-    plait_program *program;
-    plait_buffer *scratch;
-    uint64_t *offsets; /* Owned. Of each value in the image. */
-} passage;
-
-static void passage_end(passage *p) {
-    const plait_device_vtable *v = p->w->c->v;
-    plait_device *device = p->w->c->device;
-    if (p->program) v->program_destroy(device, p->program);
-    if (p->is_prepared) v->prepared_destroy(device, &p->prepared);
-    if (p->scratch) v->buffer_destroy(p->scratch);
-    free(p->nodes);
-    free(p->operands);
-    free(p->offsets);
-}
-
-static void each_operand(passage *p, void (*f)(passage *p, plait_segment_operand *operand, bool output)) {
-    for (int n = 0; n < p->segment.n_nodes; n++) {
-        plait_segment_node *node = &p->nodes[n];
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->present >> i & 1u) f(p, &node->inputs[i], false);
-        for (int o = 0; o < node->n_outputs; o++) f(p, &node->outputs[o], true);
-    }
-}
-
-static bool is_elided(const passage *p, uint32_t value) {
-    for (int e = 0; e < p->prepared.n_elided; e++)
-        if (p->prepared.elided[e] == value) return true;
-    return false;
-}
-
-static void set_address(passage *p, plait_segment_operand *operand, bool output) {
-    (void)output;
-    bool elided = is_elided(p, operand->value);
-    operand->slot = elided ? UINT32_MAX : SLOT_IMAGE;
-    operand->offset = elided ? 0 : p->offsets[operand->value] + operand->view_offset;
-}
-
-/* First and last group that touches a value. */
-static void life_of(const passage *p, uint32_t value, int *first, int *last) {
-    *first = *last = -1;
-    for (int g = 0; g < p->prepared.n_groups; g++)
-        for (int k = 0; k < p->prepared.groups[g].n; k++) {
-            const plait_segment_node *node = &p->nodes[p->prepared.order[p->prepared.groups[g].first + k]];
-            bool touches = false;
-            for (int i = 0; i < node->n_inputs; i++)
-                touches |= (node->present >> i & 1u) && node->inputs[i].value == value;
-            for (int o = 0; o < node->n_outputs; o++) touches |= node->outputs[o].value == value;
-            if (touches && *first < 0) *first = g;
-            if (touches) *last = g;
-        }
-}
-
-/* Takes up the pairs that a planner would: the input dies where the output is born. */
-static void share(passage *p) {
-    const plait_conf_value *values = p->w->values;
-    for (int k = 0; k < p->prepared.n_shared; k++) {
-        uint32_t out = p->prepared.shared[k].output, in = p->prepared.shared[k].input;
-        int out_first, out_last, in_first, in_last;
-        life_of(p, out, &out_first, &out_last);
-        life_of(p, in, &in_first, &in_last);
-        bool fine = values[in].written && !values[in].needed && in_last == out_first &&
-                    values[in].size_bytes == values[out].size_bytes && p->offsets[out] == values[out].offset;
-        for (int other = 0; other < p->w->n_values; other++) /* taken over already by another */
-            fine = fine && ((uint32_t)other == in || p->offsets[other] != p->offsets[in] ||
-                            p->offsets[in] != values[in].offset);
-        if (fine) p->offsets[out] = p->offsets[in];
-    }
-}
-
-static plait_status check_prepared(const passage *p) {
-    int covered = 0;
-    for (int g = 0; g < p->prepared.n_groups; g++) {
-        PLAIT_CONF_EXPECT(p->prepared.groups[g].first == covered && p->prepared.groups[g].n > 0,
-                          "prepare: group %d begins at %d, expected %d", g, p->prepared.groups[g].first,
-                          covered);
-        PLAIT_CONF_EXPECT(plait_is_power_of_two(p->prepared.groups[g].scratch_alignment),
-                          "prepare: group %d: alignment of scratch is no power of two", g);
-        covered += p->prepared.groups[g].n;
-    }
-    PLAIT_CONF_EXPECT(covered == p->segment.n_nodes, "prepare: groups hold %d of %d nodes", covered,
-                      p->segment.n_nodes);
-    uint64_t seen = 0;
-    for (int k = 0; k < covered; k++) seen |= (uint64_t)1 << p->prepared.order[k];
-    PLAIT_CONF_EXPECT(seen == ((uint64_t)1 << covered) - 1, "prepare: a node is missing or named twice");
-    for (int e = 0; e < p->prepared.n_elided; e++)
-        PLAIT_CONF_EXPECT(p->prepared.elided[e] < (uint32_t)p->w->n_values &&
-                              !p->w->values[p->prepared.elided[e]].needed &&
-                              p->w->values[p->prepared.elided[e]].written,
-                          "prepare: value %u is needed and left out", p->prepared.elided[e]);
-    return PLAIT_OK;
-}
-
-/* Scratch of the groups, one behind the other, in a buffer of its own. */
-static plait_status give_scratch(passage *p) {
-    uint64_t total = 0;
-    for (int g = 0; g < p->prepared.n_groups; g++) {
-        plait_group *group = &p->prepared.groups[g];
-        group->scratch_slot = SLOT_SCRATCH;
-        group->scratch_offset =
-            group->scratch_bytes ? place(&total, group->scratch_alignment, group->scratch_bytes) : 0;
-    }
-    return p->w->c->v->buffer_create(p->w->c->device, total + GAP_BYTES, PLAIT_BUFFER_TEMPORARY, &p->scratch);
-}
-
-static plait_status make_program(passage *p, int first, int n, plait_conf_way way) {
-    plait_conf_work *w = p->w;
-    p->nodes = plait_alloc_array((size_t)n, sizeof *p->nodes);
-    p->operands = plait_alloc_array((size_t)n * OPERANDS, sizeof *p->operands);
-    p->offsets = plait_alloc_array((size_t)w->n_values, sizeof *p->offsets);
-    if (!p->nodes || !p->operands || !p->offsets)
-        return plait_error_memory("conformance", (size_t)n * sizeof *p->nodes);
-    memcpy(p->nodes, w->nodes + first, (size_t)n * sizeof *p->nodes);
-    memcpy(p->operands, w->operands + (size_t)first * OPERANDS, (size_t)n * OPERANDS * sizeof *p->operands);
-    for (int k = 0; k < n; k++) {
-        p->nodes[k].inputs = p->operands + (size_t)k * OPERANDS;
-        p->nodes[k].outputs = p->nodes[k].inputs + PLAIT_MAX_INPUTS;
-    }
-    for (int k = 0; k < n; k++)
-        for (int o = 0; o < p->nodes[k].n_outputs; o++)
-            p->nodes[k].outputs[o].needed_after =
-                way == PLAIT_CONF_SINGLE || w->values[p->nodes[k].outputs[o].value].needed;
-    p->segment = (plait_segment){.struct_bytes = sizeof p->segment,
-                                 .n_nodes = n,
-                                 .nodes = p->nodes,
-                                 .n_dims = w->n_dims,
-                                 .bounds = w->bounds};
-    PLAIT_TRY(w->c->v->prepare(w->c->device, &p->segment, &p->prepared));
-    p->is_prepared = true;
-    PLAIT_TRY(check_prepared(p));
-    PLAIT_TRY(give_scratch(p));
-    for (int v = 0; v < w->n_values; v++) p->offsets[v] = w->values[v].offset;
-    if (way == PLAIT_CONF_SHARING) share(p);
-    each_operand(p, set_address);
-    p->segment.n_slots = N_SLOTS;
-    return w->c->v->compile(w->c->device, &p->segment, &p->prepared, &p->program);
-}
-
-static plait_status submit(plait_conf *c, const plait_command *command) {
-    PLAIT_TRY(c->v->submit(c->queue, command, 1));
-    return c->v->synchronise(c->queue);
-}
-
-static plait_status launch(passage *p) {
-    plait_buffer *slots[N_SLOTS] = {p->w->image, p->scratch};
-    plait_command command = {
-        .kind = PLAIT_COMMAND_LAUNCH,
-        .launch = {.program = p->program, .slots = slots, .dims = p->w->dims},
-    };
-    PLAIT_TRY(submit(p->w->c, &command));
-    if (!p->w->c->options.bench) return PLAIT_OK;
-    uint64_t start = plait_time_ns(), now = start;
-    int n = 0;
-    for (; now - start < BENCH_NS; n++, now = plait_time_ns()) PLAIT_TRY(submit(p->w->c, &command));
-    p->w->launch_ns += (double)(now - start) / n;
-    return PLAIT_OK;
-}
-
-/* Bytes to the device: values in file form as they are, packed ones through pack. */
-static plait_status upload(plait_conf_work *w, unsigned char *image) {
-    memset(image, PATTERN, w->device_bytes);
-    for (int v = 0; v < w->n_values; v++)
-        if (w->values[v].encoding == PLAIT_ENCODING_FILE)
-            memcpy(image + w->values[v].offset, w->host + w->values[v].host_offset, w->values[v].size_bytes);
-    plait_command command = {.kind = PLAIT_COMMAND_WRITE,
-                             .transfer = {.region = {w->image, 0, w->device_bytes}, .host = image}};
-    PLAIT_TRY(submit(w->c, &command));
-    for (int t = 0; t < w->n_tensors; t++) {
-        const plait_conf_value *value = &w->values[w->tensors[t].value];
-        plait_operand source = plait_conf_host(w, t);
-        uint64_t size;
-        if (value->encoding == PLAIT_ENCODING_FILE) continue;
-        PLAIT_TRY(device_size(w, (int)w->tensors[t].value, &size));
-        plait_region region = {w->image, value->offset, size};
-        PLAIT_TRY(w->c->v->pack(w->c->device, &source, value->encoding, 0, source.dims[1], region));
-    }
-    return PLAIT_OK;
-}
-
-static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_way way) {
-    passage p = {.w = w};
-    plait_status status = make_program(&p, first, n, way);
-    if (status == PLAIT_OK) status = launch(&p);
-    w->n_groups = p.prepared.n_groups;
-    if (p.offsets) memcpy(w->shown, p.offsets, (size_t)w->n_values * sizeof *w->shown);
-    passage_end(&p);
-    return status;
-}
-
-plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
-    if (!out) return plait_error_memory("conformance", w->device_bytes);
-    w->launch_ns = 0;
-    PLAIT_TRY(upload(w, out));
-    if (way != PLAIT_CONF_SINGLE)
-        PLAIT_TRY(run_nodes(w, 0, w->n_nodes, way));
-    else
-        for (int n = 0; n < w->n_nodes; n++) PLAIT_TRY(run_nodes(w, n, 1, way));
-    plait_command command = {.kind = PLAIT_COMMAND_READ,
-                             .transfer = {.region = {w->image, 0, w->device_bytes}, .host = out}};
-    return submit(w->c, &command);
-}
-
 /* ---- comparing ---- */
 
 static double element(const plait_operand *o, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
@@ -474,9 +247,12 @@ static double element(const plait_operand *o, int64_t i0, int64_t i1, int64_t i2
     return (double)block[i0 % n];
 }
 
+static plait_operand shown_in(const plait_conf_work *w, int tensor, const unsigned char *image) {
+    return in_image(w, tensor, image, w->shown[w->tensors[tensor].value]);
+}
+
 double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigned char *image, double scale) {
-    plait_operand expected = plait_conf_host(w, tensor);
-    plait_operand actual = in_image(w, tensor, image, w->shown[w->tensors[tensor].value]);
+    plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
     double worst = 0;
     if (plait_operand_elems(&expected) <= 0) return 0;
     PLAIT_REF_ROWS(&expected, i1, i2, i3)
@@ -487,6 +263,57 @@ double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigne
         worst = isnan(difference) ? INFINITY : fmax(worst, difference);
     }
     return worst;
+}
+
+static plait_status far_off(const plait_operand *o, const int64_t at[PLAIT_MAX_RANK], double actual,
+                            double expected, double limit) {
+    return plait_error(PLAIT_INTERNAL,
+                       "%s element [%lld, %lld, %lld, %lld] is %.9g, expected %.9g within %.3g",
+                       plait_dtype_name(o->dtype), (long long)at[0], (long long)at[1], (long long)at[2],
+                       (long long)at[3], actual, expected, limit);
+}
+
+/* Blocks whose bytes are not those of the host. */
+static plait_status same_blocks(const plait_operand *actual, const plait_operand *expected) {
+    size_t bytes = (size_t)plait_dtype_block_bytes(expected->dtype);
+    int64_t elems = plait_dtype_block_elems(expected->dtype);
+    PLAIT_REF_ROWS(expected, i1, i2, i3)
+    for (int64_t i = 0; i < expected->dims[0] / elems; i++)
+        PLAIT_CONF_EXPECT(
+            memcmp(plait_ref_at(actual, i, i1, i2, i3), plait_ref_at(expected, i, i1, i2, i3), bytes) == 0,
+            "the %s block at [%lld, %lld, %lld, %lld] has other bytes than expected",
+            plait_dtype_name(expected->dtype), (long long)(i * elems), (long long)i1, (long long)i2,
+            (long long)i3);
+    return PLAIT_OK;
+}
+
+/* Rows are decoded whole. An infinite or NaN limit allows any finite number, and what the reference gives. */
+plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsigned char *image,
+                               const double *limits, double *worst) {
+    plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
+    if (plait_operand_elems(&expected) <= 0) return PLAIT_OK;
+    if (!limits && plait_dtype_quantised(expected.dtype)) return same_blocks(&actual, &expected);
+    float *row = plait_alloc_array((size_t)expected.dims[0], 2 * sizeof *row),
+          *other = row + expected.dims[0];
+    plait_status status = row ? PLAIT_OK : plait_error_memory("conformance", (uint64_t)expected.dims[0] * 8);
+    PLAIT_REF_ROWS(&expected, i1, i2, i3) {
+        if (status != PLAIT_OK) break;
+        plait_ref_read_row(&actual, i1, i2, i3, actual.dims[0], row);
+        plait_ref_read_row(&expected, i1, i2, i3, expected.dims[0], other);
+        for (int64_t i = 0; i < expected.dims[0] && status == PLAIT_OK; i++) {
+            double a = (double)row[i], e = (double)other[i], limit = limits ? limits[i] : 0;
+            if (a == e || (isnan(a) && isnan(e))) continue;
+            double difference = fabs(a - e);
+            if (isfinite(limit) && difference <= limit && difference > *worst * limit)
+                *worst = difference / limit;
+            if (difference <= limit || (!isfinite(limit) && isfinite(a))) continue;
+            status = far_off(&expected, (int64_t[]){i, i1, i2, i3}, a, e, limit);
+            *worst = limit > 0 ? fmax(*worst, difference / limit) : INFINITY;
+        }
+        if (limits) limits += expected.dims[0];
+    }
+    free(row);
+    return status;
 }
 
 double plait_conf_magnitude(const plait_operand *o) {
@@ -501,10 +328,15 @@ double plait_conf_magnitude(const plait_operand *o) {
     return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
-/* Copies the elements of a written tensor from the host's image over the device's. */
-static void take_over(const plait_conf_work *w, const plait_segment_operand *operand, unsigned char *image) {
-    plait_operand from = host_operand(w, operand), to = from;
-    to.data = image + w->values[operand->value].offset + operand->view_offset;
+/* Copies the elements of an operand from one image over another. */
+static void take_over(const plait_conf_work *w, const plait_segment_operand *operand,
+                      const unsigned char *from_image, unsigned char *to_image) {
+    uint64_t at = w->shown[operand->value] + operand->view_offset;
+    plait_operand from = operand->shape;
+    set_dims(w, &from, &operand->outer);
+    plait_operand to = from;
+    from.data = (unsigned char *)(uintptr_t)from_image + at;
+    to.data = to_image + at;
     int64_t blocks = from.dims[0] / plait_dtype_block_elems(from.dtype);
     if (plait_operand_elems(&from) <= 0) return;
     PLAIT_REF_ROWS(&from, i1, i2, i3)
@@ -513,21 +345,42 @@ static void take_over(const plait_conf_work *w, const plait_segment_operand *ope
                (size_t)plait_dtype_block_bytes(from.dtype));
 }
 
-bool plait_conf_untouched(const plait_conf_work *w, const unsigned char *image) {
-    unsigned char *work = plait_alloc_array(w->device_bytes, 1);
-    bool same = work != NULL;
-    uint64_t at = 0;
-    if (!work) return false;
-    memcpy(work, image, w->device_bytes);
+/* Whose byte it is, for the message. */
+static plait_status changed_byte(const plait_conf_work *w, uint64_t at, int actual, int expected) {
+    uint64_t before = 0;
+    int value = -1;
+    for (int v = 0; v < w->n_values; v++)
+        if (w->values[v].offset <= at && (value < 0 || w->values[v].offset > before)) {
+            value = v;
+            before = w->values[v].offset;
+        }
+    if (value < 0)
+        return plait_error(PLAIT_INTERNAL, "byte %llu in front of all values has changed from %d to %d",
+                           (unsigned long long)at, expected, actual);
+    return plait_error(
+        PLAIT_INTERNAL,
+        "a byte that no node writes has changed from %d to %d: %llu behind the start of value %d, which "
+        "has %llu bytes",
+        expected, actual, (unsigned long long)(at - before), value,
+        (unsigned long long)w->values[value].size_bytes);
+}
+
+plait_status plait_conf_untouched(const plait_conf_work *w, const unsigned char *image) {
+    unsigned char *expected = plait_alloc_array(w->device_bytes, 1);
+    plait_status status = PLAIT_OK;
+    if (!expected) return plait_error_memory("conformance", w->device_bytes);
+    memcpy(expected, w->uploaded, w->device_bytes);
     for (int n = 0; n < w->n_nodes; n++)
-        for (int o = 0; o < w->nodes[n].n_outputs; o++) take_over(w, &w->nodes[n].outputs[o], work);
-    for (int v = 0; same && v < w->n_values; v++) {
-        const plait_conf_value *value = &w->values[v];
-        for (; at < value->offset; at++) same &= work[at] == PATTERN;
-        at = value->offset + value->size_bytes;
-        same = same && memcmp(work + value->offset, w->host + value->host_offset, value->size_bytes) == 0;
+        for (int o = 0; o < w->nodes[n].n_outputs; o++)
+            take_over(w, &w->nodes[n].outputs[o], image, expected);
+    for (int v = 0; v < w->n_values; v++) {
+        uint64_t size = 0;
+        if (w->values[v].encoding == PLAIT_ENCODING_FILE) continue;
+        if (plait_conf_device_bytes(w, v, &size) == PLAIT_OK)
+            memcpy(expected + w->values[v].offset, image + w->values[v].offset, size);
     }
-    for (; same && at < w->device_bytes; at++) same &= work[at] == PATTERN;
-    free(work);
-    return same;
+    for (uint64_t i = 0; i < w->device_bytes && status == PLAIT_OK; i++)
+        if (image[i] != expected[i]) status = changed_byte(w, i, image[i], expected[i]);
+    free(expected);
+    return status;
 }

@@ -1,8 +1,9 @@
 /* A workbench: tensors with bytes, nodes over them, and two ways to run the nodes: on the host with the reference
- * kernels, and on the device as segments. Both work on an image: one block of bytes that holds every value at the
- * offset that it has in the device's buffer.
+ * kernels, and on the device as segments (built.h). Both work on an image: one block of bytes that holds every value at
+ * the offset that it has in the device's buffer.
  *
- * Two slots: 0 holds the image, 1 the scratch of groups. Bytes between values belong to nobody and must not change.
+ * Bytes between values, and those that no element has, belong to nobody and must not change: they are all ones, which is
+ * NaN in every float type, so that a kernel that reads them shows.
  */
 #ifndef PLAIT_CONFORMANCE_WORK_H
 #define PLAIT_CONFORMANCE_WORK_H
@@ -11,6 +12,8 @@
 #include "conformance/suite.h"
 
 enum { PLAIT_CONF_MAX_TENSORS = 96, PLAIT_CONF_MAX_NODES = 48, PLAIT_CONF_MAX_DIMS = 2 };
+/* What bytes that belong to nobody hold, and how many of them lie between values at least. */
+enum { PLAIT_CONF_NOBODY = 0xFF, PLAIT_CONF_GAP_BYTES = 64 };
 
 typedef struct plait_conf_tensor {
     plait_operand shape; /* dims at the bounds */
@@ -38,10 +41,12 @@ typedef struct plait_conf_work {
     int64_t bounds[PLAIT_CONF_MAX_DIMS], dims[PLAIT_CONF_MAX_DIMS];
     uint64_t device_bytes, host_bytes; /* of the images */
     unsigned char *host;               /* Owned by the arena, once frozen: the values in file form */
+    unsigned char *uploaded;           /* the device's image before it ran; packed values in no form */
     plait_buffer *image;               /* Owned. */
     uint64_t *shown;                   /* where each value was in the image of the last run */
-    int n_groups;                      /* of the last run as one segment */
-    double launch_ns;
+    int n_groups, n_shared;            /* of the last run: groups; pairs of values that shared bytes */
+    double launch_ns;                  /* of the last run, when it is timed */
+    bool timed;
 } plait_conf_work;
 
 void plait_conf_work_init(plait_conf_work *w, plait_conf *c);
@@ -64,28 +69,37 @@ int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inp
 /* The value of a tensor is read after the segment. */
 void plait_conf_need(plait_conf_work *w, int tensor);
 
-/* Lays out the images; no more tensors. Host bytes are filled with a pattern. */
+/* Lays out the images; no more tensors. */
 plait_status plait_conf_freeze(plait_conf_work *w);
 /* Operand with data in the host image and dims at their values. */
 plait_operand plait_conf_host(const plait_conf_work *w, int tensor);
-/* Random numbers in [-amplitude, amplitude) for an operand of any type; small whole ones for integers. */
-void plait_conf_fill(const plait_operand *operand, uint64_t seed, float amplitude);
+/* The same of an operand of a node; and at its bounds. */
+plait_operand plait_conf_host_operand(const plait_conf_work *w, const plait_segment_operand *operand);
 
 /* The nodes on the host, in place in `host`. */
 plait_status plait_conf_run_reference(plait_conf_work *w);
-/* Host image (file form) -> device image; the device runs; device image -> `out` of device_bytes. As one segment, or
- * each node as a segment of its own; sharing: pairs that the device allows to share bytes do. */
-typedef enum plait_conf_way { PLAIT_CONF_WHOLE, PLAIT_CONF_SINGLE, PLAIT_CONF_SHARING } plait_conf_way;
-plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out);
+/* A node as a kernel on the host sees it. */
+plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_node *node);
+
+/* Bytes of a value on the device: the packing's, when there is one. */
+plait_status plait_conf_device_bytes(const plait_conf_work *w, int value, uint64_t *out);
 /* Room for a device image, from the arena. */
 unsigned char *plait_conf_image(plait_conf_work *w);
+/* Host image (file form) -> buffer of an image. */
+plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buffer *image);
 
-/* Compares a tensor in the device image with the host's: largest difference over `scale`. */
+/* ---- comparing images that came back with the host's ---- */
+
+/* Largest difference of a tensor over `scale`. */
 double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigned char *image, double scale);
+/* Every element lies within its limit of the host's: `limits` in the order of the dims, NULL for none, where quantised
+ * tensors must be the same bytes. *worst: the largest difference over its limit so far. A failure names the element. */
+plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsigned char *image,
+                               const double *limits, double *worst);
 /* Root of the mean square of the first matrix of an operand with data. */
 double plait_conf_magnitude(const plait_operand *operand);
-/* Bytes of the image that no written value has are those of the host image. */
-bool plait_conf_untouched(const plait_conf_work *w, const unsigned char *image);
+/* Bytes that no written element has are those that were uploaded. A failure says where. */
+plait_status plait_conf_untouched(const plait_conf_work *w, const unsigned char *image);
 
 #define PLAIT_CONF_FIXED ((plait_extent){.dim = -1, .a = 1, .c = 1})
 

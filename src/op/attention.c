@@ -25,6 +25,7 @@
 #include "op/reference.h"
 #include "op/runtime.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 static const plait_attr_row attention_attrs[PLAIT_ATTENTION_ATTRS] = {
     [PLAIT_ATTENTION_SCALE] =
@@ -200,6 +201,38 @@ static void attention_reference(const plait_op_use *use, void *scratch) {
                 sum += exp(plait_ref_get(&use->inputs[PLAIT_ATTENTION_SINKS], h, 0, 0, 0) - max);
             for (int64_t i = 0; i < y->dims[0]; i++)
                 plait_ref_set(y, i, h, n, 0, sum != 0 ? w.sums[i] / sum : 0.0);
+        }
+}
+
+/* What a logit may be off: a float32 sum over d, and q in the precision of k. */
+static double logit_tolerance(const plait_op_use *use, double largest_k, int64_t head, int64_t token) {
+    const plait_operand *q = &use->inputs[PLAIT_ATTENTION_Q], *k = &use->inputs[PLAIT_ATTENTION_K];
+    double scale = use->attrs[PLAIT_ATTENTION_SCALE].f, size = 0, square = 0, largest = 0;
+    double root = sqrt((double)q->dims[0]);
+    if (scale == 0) scale = 1.0 / root;
+    for (int64_t i = 0; i < q->dims[0]; i++) {
+        double value = fabs(plait_ref_get(q, i, head, token, 0));
+        size += value;
+        square += value * value;
+        largest = fmax(largest, value);
+    }
+    double lost = plait_dtype_quantised(k->dtype) ? largest * root / 120 / sqrt(12)
+                                                  : plait_tol_type(k->dtype) * sqrt(square / 3);
+    return fabs(scale) * largest_k * (plait_tol_sum(q->dims[0]) * size + PLAIT_DEVIATIONS * lost);
+}
+
+/* An error of logits is a relative one of the weights; weights in the precision of v; a float32 sum over the keys. */
+static void attention_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *v = &use->inputs[PLAIT_ATTENTION_V], *y = &use->outputs[output];
+    double largest_k = plait_tol_largest(&use->inputs[PLAIT_ATTENTION_K]), largest_v = plait_tol_largest(v);
+    double type = plait_dtype_quantised(v->dtype) ? 1.0 / 120 : plait_tol_type(v->dtype);
+    double sum = plait_tol_sum(use->inputs[PLAIT_ATTENTION_PAGES].dims[0] * page_len_of(use));
+    (void)scratch;
+    for (int64_t n = 0; n < y->dims[2]; n++)
+        for (int64_t h = 0; h < y->dims[1]; h++) {
+            double weight = 2 * logit_tolerance(use, largest_k, h, n) + PLAIT_DEVIATIONS * type / sqrt(12);
+            for (int64_t i = 0; i < y->dims[0]; i++)
+                *limits++ = largest_v * (fmin(weight, 2) + sum) + PLAIT_FLUSH;
         }
 }
 
@@ -382,6 +415,7 @@ const plait_op plait_op_attention = {
                       1u << PLAIT_ATTENTION_PAGES | 1u << PLAIT_ATTENTION_LENGTHS,
     .reference_scratch = attention_scratch,
     .reference = attention_reference,
+    .tolerance = attention_tolerance,
     .flop = attention_flop,
     .example = attention_example,
     .example_data = attention_example_data,

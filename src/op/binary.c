@@ -7,6 +7,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 /* By hand and not by factors, because factors that all operands share say nothing about broadcasting. */
 static plait_status binary_shape(plait_op_use *use) {
@@ -34,6 +35,22 @@ static void binary_reference(const plait_op_use *use, double (*f)(double a, doub
     for (int64_t i0 = 0; i0 < y->dims[0]; i0++) {
         double right = plait_ref_get(b, along(b, 0, i0), along(b, 1, i1), along(b, 2, i2), along(b, 3, i3));
         plait_ref_set(y, i0, i1, i2, i3, f(plait_ref_get(a, i0, i1, i2, i3), right));
+    }
+}
+
+/* Sums, differences and products are what one float32 operation gives, but for numbers that are flushed to zero;
+ * quotients may come from an approximated reciprocal. */
+static void binary_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *a = &use->inputs[0], *b = &use->inputs[1], *y = &use->outputs[output];
+    (void)scratch;
+    PLAIT_REF_ROWS(y, i1, i2, i3)
+    for (int64_t i0 = 0; i0 < y->dims[0]; i0++) {
+        double left = fabs(plait_ref_get(a, i0, i1, i2, i3));
+        double right =
+            fabs(plait_ref_get(b, along(b, 0, i0), along(b, 1, i1), along(b, 2, i2), along(b, 3, i3)));
+        *limits++ = use->op->id == PLAIT_OP_div
+                        ? 2.5 * PLAIT_ULP * left / right + PLAIT_FLUSH * fmax(1, 1 / right)
+                        : PLAIT_FLUSH * fmax(1, fmax(left, right));
     }
 }
 
@@ -78,6 +95,7 @@ static const plait_example binary_cases[] = {
         .rows_input = -1,                                                                                    \
         .in_place_inputs = 1u << 0 | 1u << 1,                                                                \
         .reference = op_name##_reference,                                                                    \
+        .tolerance = binary_tolerance,                                                                       \
         .example = op_name##_example,                                                                        \
     };
 

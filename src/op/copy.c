@@ -8,6 +8,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 static const plait_attr_row cast_attrs[PLAIT_CAST_ATTRS] = {
     [PLAIT_CAST_DTYPE] = {"dtype", PLAIT_ATTR_DTYPE, {.i = PLAIT_F32}, true, "type of the result"},
@@ -50,6 +51,17 @@ static void cast_reference(const plait_op_use *use, void *scratch) {
     PLAIT_REF_ROWS(x, i1, i2, i3) {
         plait_ref_read_row(x, i1, i2, i3, x->dims[0], scratch);
         plait_ref_write_row(y, i1, i2, i3, x->dims[0], scratch);
+    }
+}
+
+/* Plain types are rounded to nearest, ties to even, which leaves no choice; encoders of quantised ones have some. */
+static void cast_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0];
+    PLAIT_REF_ROWS(x, i1, i2, i3) {
+        plait_ref_read_row(x, i1, i2, i3, x->dims[0], scratch);
+        for (int64_t i = 0; i < x->dims[0]; i++) limits[i] = 0;
+        plait_tol_encoded(use->outputs[output].dtype, scratch, x->dims[0], limits);
+        limits += x->dims[0];
     }
 }
 
@@ -116,5 +128,6 @@ const plait_op plait_op_cast = {
     .rows_input = -1,
     .reference_scratch = cast_scratch,
     .reference = cast_reference,
+    .tolerance = cast_tolerance,
     .example = cast_example,
 };

@@ -7,6 +7,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 static plait_status gate_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
@@ -30,6 +31,16 @@ static void swiglu_reference(const plait_op_use *use, void *scratch) {
 static void geglu_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     gate_reference(use, plait_act_gelu);
+}
+
+/* The activated gate's error, times up. */
+static void gate_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *gate = &use->inputs[0], *up = &use->inputs[1], *y = &use->outputs[output];
+    (void)scratch;
+    PLAIT_REF_ROWS(y, i1, i2, i3)
+    for (int64_t i0 = 0; i0 < y->dims[0]; i0++)
+        *limits++ =
+            plait_tol_function(0, plait_ref_get(gate, i0, i1, i2, i3) * plait_ref_get(up, i0, i1, i2, i3));
 }
 
 /* Counted as five for each element, whatever the exponential costs. */
@@ -67,6 +78,7 @@ const plait_op plait_op_swiglu = {
     .rows_input = -1,
     .in_place_inputs = 1u << 0 | 1u << 1,
     .reference = swiglu_reference,
+    .tolerance = gate_tolerance,
     .flop = gate_flop,
     .example = swiglu_example,
 };
@@ -82,6 +94,7 @@ const plait_op plait_op_geglu = {
     .rows_input = -1,
     .in_place_inputs = 1u << 0 | 1u << 1,
     .reference = geglu_reference,
+    .tolerance = gate_tolerance,
     .flop = gate_flop,
     .example = geglu_example,
 };

@@ -10,6 +10,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -55,6 +56,20 @@ static void hadamard_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Every result of a block is a sum of all its elements. */
+static void hadamard_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0];
+    int64_t block = use->attrs[PLAIT_HADAMARD_BLOCK].i;
+    (void)output, (void)scratch;
+    PLAIT_REF_ROWS(x, i1, i2, i3)
+    for (int64_t i = 0; i < x->dims[0]; i += block) {
+        double size = 0;
+        for (int64_t k = i; k < i + block; k++) size += fabs(plait_ref_get(x, k, i1, i2, i3));
+        for (int64_t k = i; k < i + block; k++)
+            *limits++ = plait_tol_sum(block) * size / sqrt((double)block) + PLAIT_FLUSH;
+    }
+}
+
 static double hadamard_flop(const plait_op_use *use) {
     double flop = 0;
     for (int64_t n = 1; n < use->attrs[PLAIT_HADAMARD_BLOCK].i; n *= 2) flop += 1;
@@ -86,6 +101,7 @@ const plait_op plait_op_hadamard = {
     .rows_input = -1,
     .reference_scratch = hadamard_scratch,
     .reference = hadamard_reference,
+    .tolerance = hadamard_tolerance,
     .flop = hadamard_flop,
     .example = hadamard_example,
 };

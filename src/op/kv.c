@@ -11,6 +11,7 @@
 #include "op/rotary.h"
 #include "op/runtime.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -100,6 +101,25 @@ static void kv_write_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Rows that nobody writes keep their bytes; written ones of plain types are rounded to nearest, ties to even. */
+static void kv_write_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *cache = &use->outputs[output], *rows = &use->inputs[1], *slots = &use->inputs[2];
+    int64_t page_len = whole_page_len(use), n_slots = page_len * whole_pages(use);
+    for (int64_t i = plait_operand_elems(cache) - 1; i >= 0; i--) limits[i] = 0;
+    for (int64_t n = 0; n < slots->dims[0]; n++) {
+        int64_t slot = plait_ref_get_id(slots, n, 0);
+        if (slot < 0 || slot >= n_slots) continue;
+        int64_t page = slot / page_len - use->attrs[PLAIT_KV_WRITE_START_C].i;
+        int64_t offset = slot % page_len - use->attrs[PLAIT_KV_WRITE_START_P].i;
+        if (page < 0 || page >= cache->dims[3] || offset < 0 || offset >= cache->dims[1]) continue;
+        for (int64_t h = 0; h < cache->dims[2]; h++) {
+            int64_t row = (page * cache->dims[2] + h) * cache->dims[1] + offset;
+            plait_ref_read_row(rows, h, n, 0, rows->dims[0], scratch);
+            plait_tol_encoded(cache->dtype, scratch, cache->dims[0], limits + row * cache->dims[0]);
+        }
+    }
+}
+
 /* Of the cache only the rows that are written move. */
 static double kv_write_bytes(const plait_op_use *use) {
     const plait_operand *cache = &use->inputs[0];
@@ -153,6 +173,7 @@ const plait_op plait_op_kv_write = {
     .runtime_inputs = 1u << 2,
     .reference_scratch = kv_write_scratch,
     .reference = kv_write_reference,
+    .tolerance = kv_write_tolerance,
     .flop = no_flop,
     .example = kv_write_example,
     .example_data = kv_write_example_data,
@@ -325,6 +346,42 @@ static void kv_shift_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* Adds the bounds of one row: the turn, and a rounding to the cache's type, whose blocks may be larger than before. */
+static void shift_row_tolerance(const plait_op_use *use, const plait_rotary *rotary, double delta,
+                                const float *row, double *limits) {
+    plait_dtype dtype = use->inputs[0].dtype;
+    for (int times = 0; times < 2; times++) plait_tol_encoded(dtype, row, touched_elems(use), limits);
+    for (int64_t pair = 0; pair < rotary->n_rot / 2; pair++) {
+        int64_t first = plait_rotary_first(rotary, pair), second = plait_rotary_second(rotary, pair);
+        double factor = plait_op_has(use, 2) ? plait_ref_get(&use->inputs[2], pair, 0, 0, 0) : 1.0;
+        double size = fabs((double)row[first]) + fabs((double)row[second]);
+        double turn =
+            size * (plait_rotary_tolerance(rotary, pair, delta, factor) + 2 * plait_tol_type(dtype));
+        limits[first] += turn + PLAIT_FLUSH;
+        limits[second] += turn + PLAIT_FLUSH;
+    }
+}
+
+static void kv_shift_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *cache = &use->inputs[0], *list = &use->inputs[1];
+    int64_t total = plait_attr_total(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, cache->dims[3]);
+    plait_rotary rotary;
+    (void)output;
+    plait_rotary_init(&rotary, use->attrs, cache->dims[0]);
+    for (int64_t i = plait_operand_elems(cache) - 1; i >= 0; i--) limits[i] = 0;
+    for (int64_t m = 0; m < list->dims[1]; m++) {
+        int64_t page = plait_ref_get_id(list, 0, m), delta = plait_ref_get_id(list, 1, m);
+        page -= page < total ? use->attrs[PLAIT_KV_SHIFT_START_C].i : page + 1;
+        if (page < 0 || page >= cache->dims[3] || delta == 0) continue;
+        for (int64_t h = 0; h < cache->dims[2]; h++)
+            for (int64_t p = 0; p < cache->dims[1]; p++) {
+                int64_t row = (page * cache->dims[2] + h) * cache->dims[1] + p;
+                plait_ref_read_row(cache, p, h, page, touched_elems(use), scratch);
+                shift_row_tolerance(use, &rotary, (double)delta, scratch, limits + row * cache->dims[0]);
+            }
+    }
+}
+
 static double kv_shift_flop(const plait_op_use *use) {
     const plait_operand *cache = &use->inputs[0];
     return 3.0 * (double)use->inputs[1].dims[1] * (double)touched_elems(use) * (double)cache->dims[1] *
@@ -390,6 +447,7 @@ const plait_op plait_op_kv_shift = {
     .runtime_inputs = 1u << 1,
     .reference_scratch = kv_shift_scratch,
     .reference = kv_shift_reference,
+    .tolerance = kv_shift_tolerance,
     .flop = kv_shift_flop,
     .example = kv_shift_example,
     .example_data = kv_shift_example_data,

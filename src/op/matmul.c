@@ -7,6 +7,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 static plait_status matmul_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_float(use, 0));
@@ -29,6 +30,45 @@ static void matmul_reference(const plait_op_use *use, void *scratch) {
             double sum = 0;
             for (int64_t k = 0; k < w->dims[0]; k++) sum += (double)row[k] * plait_ref_get(x, k, n, 0, 0);
             plait_ref_set(y, m, n, 0, 0, sum);
+        }
+    }
+}
+
+/* Largest deviation of an element of column n of x when each 32 of them are rounded to 8 bits with one scale; 0 where
+ * that loses nothing. */
+static double short_deviation(const plait_operand *x, int64_t n) {
+    double deviation = 0;
+    for (int64_t begin = 0; begin < x->dims[0]; begin += 32) {
+        double largest = 0, lost = 0;
+        int64_t end = plait_min_i64(begin + 32, x->dims[0]);
+        for (int64_t k = begin; k < end; k++) largest = fmax(largest, fabs(plait_ref_get(x, k, n, 0, 0)));
+        for (int64_t k = begin; k < end && largest > 0; k++) {
+            double code = plait_ref_get(x, k, n, 0, 0) / largest * 127;
+            lost = fmax(lost, fabs(code - nearbyint(code)));
+        }
+        if (lost > 1e-3) deviation = fmax(deviation, largest / 120 / sqrt(12));
+    }
+    return deviation;
+}
+
+/* float32 sums, and x in the precision of w: rounded to its type, or to 8 bits where w is quantised. */
+static void matmul_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *w = &use->inputs[0], *x = &use->inputs[1], *y = &use->outputs[output];
+    double type = plait_tol_type(w->dtype), sum = plait_tol_sum(w->dims[0]), n_terms = (double)w->dims[0];
+    float *row = scratch;
+    for (int64_t n = 0; n < y->dims[1]; n++) {
+        double deviation = plait_dtype_quantised(w->dtype) ? short_deviation(x, n) : 0;
+        for (int64_t m = 0; m < y->dims[0]; m++) {
+            double size = 0, square = 0, weights = 0;
+            plait_ref_read_row(w, m, 0, 0, w->dims[0], row);
+            for (int64_t k = 0; k < w->dims[0]; k++) {
+                double a = (double)row[k], term = a * plait_ref_get(x, k, n, 0, 0);
+                size += fabs(term);
+                square += term * term;
+                weights += a * a;
+            }
+            double rounded = PLAIT_DEVIATIONS * (type * sqrt(square / 3) + deviation * sqrt(weights));
+            *limits++ = sum * size + rounded + PLAIT_FLUSH * (n_terms + sqrt(n_terms * weights));
         }
     }
 }
@@ -85,6 +125,7 @@ const plait_op plait_op_matmul = {
     .rows_input = -1,
     .reference_scratch = matmul_scratch,
     .reference = matmul_reference,
+    .tolerance = matmul_tolerance,
     .flop = matmul_flop,
     .example = matmul_example,
 };

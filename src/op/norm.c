@@ -8,6 +8,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -53,6 +54,37 @@ static void rms_norm_reference(const plait_op_use *use, void *scratch) {
 static void layer_norm_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) norm_row(use, true, i1, i2, i3);
+}
+
+/* What a row's sums may be off, relative to the numbers in it: the mean moves every element, and the deviation scales
+ * them. */
+static void norm_row_tolerance(const plait_op_use *use, bool centred, int64_t i1, int64_t i2, int64_t i3,
+                               double *limits) {
+    const plait_operand *x = &use->inputs[0];
+    int64_t d = x->dims[0];
+    double sum = plait_tol_sum(d), mean = 0, size = 0, square = 0;
+    for (int64_t i = 0; i < d; i++) {
+        double value = plait_ref_get(x, i, i1, i2, i3);
+        mean += centred ? value / (double)d : 0;
+        size += centred ? fabs(value) / (double)d : 0;
+    }
+    for (int64_t i = 0; i < d; i++) square += pow(plait_ref_get(x, i, i1, i2, i3) - mean, 2) / (double)d;
+    double factor = 1.0 / sqrt(square + use->attrs[PLAIT_NORM_EPS].f), moved = sum * size * factor;
+    for (int64_t i = 0; i < d; i++) {
+        double normal = fabs(plait_ref_get(x, i, i1, i2, i3) - mean) * factor;
+        double limit = moved + normal * (sum + moved), weight = 1, bias = 0;
+        if (plait_op_has(use, 1)) weight = fabs(plait_ref_get(&use->inputs[1], i, 0, 0, 0));
+        if (plait_op_has(use, 2)) bias = fabs(plait_ref_get(&use->inputs[2], i, 0, 0, 0));
+        limits[i] = limit * weight + PLAIT_ULP * bias + PLAIT_FLUSH * fmax(1, factor);
+    }
+}
+
+static void norm_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    (void)output, (void)scratch;
+    PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) {
+        norm_row_tolerance(use, use->op->id == PLAIT_OP_layer_norm, i1, i2, i3, limits);
+        limits += use->inputs[0].dims[0];
+    }
 }
 
 /* Square and add, then one product for the factor and one for the weight. */
@@ -101,6 +133,7 @@ const plait_op plait_op_rms_norm = {
     .rows_input = -1,
     .in_place_inputs = 1u << 0,
     .reference = rms_norm_reference,
+    .tolerance = norm_tolerance,
     .flop = rms_norm_flop,
     .example = rms_norm_example,
 };
@@ -118,6 +151,7 @@ const plait_op plait_op_layer_norm = {
     .rows_input = -1,
     .in_place_inputs = 1u << 0,
     .reference = layer_norm_reference,
+    .tolerance = norm_tolerance,
     .flop = layer_norm_flop,
     .example = layer_norm_example,
 };

@@ -1,6 +1,7 @@
 /* Helpers for operands: counting, strides, bytes. Invariant: no function overflows, whatever the dims. */
 #include "base/size.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 /* A dim of size 0 is looked for first: with it the count is 0 even when the other dims would overflow. */
 int64_t plait_operand_elems(const plait_operand *operand) {
@@ -73,6 +74,19 @@ double plait_operand_moved_bytes(const plait_operand *operand) {
         (double)operand->dims[0] / (double)plait_max_i64(plait_dtype_block_elems(operand->dtype), 1);
     for (int d = 1; d < PLAIT_MAX_RANK; d++) blocks *= (double)operand->dims[d];
     return blocks * (double)plait_dtype_block_bytes(operand->dtype);
+}
+
+double plait_tol_largest(const plait_operand *operand) {
+    float block[256];
+    int64_t n = plait_dtype_block_elems(operand->dtype);
+    double largest = 0;
+    if (plait_operand_elems(operand) <= 0) return 0;
+    PLAIT_REF_ROWS(operand, i1, i2, i3)
+    for (int64_t i = 0; i < operand->dims[0] / n; i++) {
+        plait_quant_of(operand->dtype)->decode(plait_ref_at(operand, i, i1, i2, i3), block, n);
+        for (int64_t k = 0; k < n; k++) largest = fmax(largest, fabs((double)block[k]));
+    }
+    return largest;
 }
 
 double plait_operand_part_bytes(const plait_operand *operand, double share) {

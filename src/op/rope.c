@@ -11,6 +11,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -50,6 +51,29 @@ static void rope_reference(const plait_op_use *use, void *scratch) {
     plait_rotary_init(&rotary, use->attrs, use->inputs[0].dims[0]);
     for (int64_t n = 0; n < use->inputs[0].dims[2]; n++)
         for (int64_t h = 0; h < use->inputs[0].dims[1]; h++) rope_row(use, &rotary, h, n);
+}
+
+/* An angle is made in float32, and its error turns the pair; what is not turned is copied. */
+static void rope_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0];
+    plait_rotary rotary;
+    (void)output, (void)scratch;
+    plait_rotary_init(&rotary, use->attrs, x->dims[0]);
+    double magnitude = fabs(rotary.magnitude * use->attrs[PLAIT_ROPE_ATTN_FACTOR].f);
+    for (int64_t n = 0; n < x->dims[2]; n++)
+        for (int64_t h = 0; h < x->dims[1]; h++, limits += x->dims[0]) {
+            for (int64_t i = 0; i < x->dims[0]; i++) limits[i] = 0;
+            for (int64_t pair = 0; pair < rotary.n_rot / 2; pair++) {
+                int64_t first = plait_rotary_first(&rotary, pair),
+                        second = plait_rotary_second(&rotary, pair);
+                double factor = plait_op_has(use, 2) ? plait_ref_get(&use->inputs[2], pair, 0, 0, 0) : 1.0;
+                double turn =
+                    plait_rotary_tolerance(&rotary, pair, plait_ref_get_id(&use->inputs[1], n, 0), factor);
+                double size =
+                    fabs(plait_ref_get(x, first, h, n, 0)) + fabs(plait_ref_get(x, second, h, n, 0));
+                limits[first] = limits[second] = magnitude * size * turn + PLAIT_FLUSH;
+            }
+        }
 }
 
 /* Three multiplications and additions an element; angles are few. */
@@ -105,6 +129,7 @@ const plait_op plait_op_rope = {
     .runtime_inputs = 1u << 1,
     .in_place_inputs = 1u << 0,
     .reference = rope_reference,
+    .tolerance = rope_tolerance,
     .flop = rope_flop,
     .example = rope_example,
     .example_data = rope_example_data,
@@ -142,6 +167,20 @@ static void position_scale_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* A logarithm and a product. */
+static void position_scale_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0];
+    double scale = fabs(use->attrs[PLAIT_POSITION_SCALE_SCALE].f);
+    (void)output, (void)scratch;
+    for (int64_t n = 0; n < x->dims[2]; n++) {
+        double position = fmax(plait_ref_get_id(&use->inputs[1], n, 0), 0);
+        double size = 1.0 + scale * log(position / (double)use->attrs[PLAIT_POSITION_SCALE_LENGTH].i + 1.0);
+        for (int64_t h = 0; h < x->dims[1]; h++)
+            for (int64_t i = 0; i < x->dims[0]; i++)
+                *limits++ = plait_tol_function(0, size * plait_ref_get(x, i, h, n, 0));
+    }
+}
+
 #define STEP(s, l) .attrs = {{"scale", {.f = (s)}}, {"length", {.i = (l)}}}
 static const plait_example position_scale_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 3, 5, 1), PLAIT_IN(I32, 5, 1, 1, 1)}, STEP(0.1, 100)},
@@ -170,6 +209,7 @@ const plait_op plait_op_position_scale = {
     .runtime_inputs = 1u << 1,
     .in_place_inputs = 1u << 0,
     .reference = position_scale_reference,
+    .tolerance = position_scale_tolerance,
     .example = position_scale_example,
     .example_data = position_scale_example_data,
 };

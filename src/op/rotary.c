@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "op/attrs.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -51,6 +52,13 @@ void plait_rotary_init(plait_rotary *rotary, const plait_attr *attrs, int64_t d)
     rotary->low = fmax(0.0, floor(ramp_end(attrs, rotary->n_rot, attrs[PLAIT_ROPE_BETA_FAST].f)));
     rotary->high = fmin(last, ceil(ramp_end(attrs, rotary->n_rot, attrs[PLAIT_ROPE_BETA_SLOW].f)));
     rotary->magnitude = 1.0 + 0.1 * log(1.0 / rotary->freq_scale);
+}
+
+/* Frequencies come from a power, whose exponent times the logarithm of the base is rounded too. */
+double plait_rotary_tolerance(const plait_rotary *rotary, int64_t pair, double position, double factor) {
+    double exponent = 2.0 * (double)pair / (double)rotary->n_rot * fabs(log(rotary->freq_base));
+    double angle = fabs(plait_rotary_angle(rotary, pair, position, factor));
+    return fmin(2.0, PLAIT_ULP * (4.0 + angle * (4.0 + exponent)));
 }
 
 double plait_rotary_angle(const plait_rotary *rotary, int64_t pair, double position, double factor) {

@@ -63,6 +63,9 @@ void plait_rotary_init(plait_rotary *rotary, const plait_attr *attrs, int64_t d)
 /* Angle of pair i at a position; `factor` divides the frequency. */
 double plait_rotary_angle(const plait_rotary *rotary, int64_t pair, double position, double factor);
 
+/* Relative to the size of a pair: what it may be off when the angle was made in float32 from a float32 frequency. */
+double plait_rotary_tolerance(const plait_rotary *rotary, int64_t pair, double position, double factor);
+
 /* Places of the two elements of pair i in a row. */
 static inline int64_t plait_rotary_first(const plait_rotary *r, int64_t pair) {
     return r->split_halves ? pair : 2 * pair;

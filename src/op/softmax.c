@@ -8,6 +8,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 #include <math.h>
 
@@ -34,6 +35,28 @@ static void softmax_row(const plait_op_use *use, int64_t i1, int64_t i2, int64_t
 static void softmax_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) softmax_row(use, i1, i2, i3);
+}
+
+/* scale * x - max is rounded before the exponential, which makes that a relative error. Terms that are nothing beside
+ * the largest may be nothing at all. */
+static void softmax_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0];
+    double scale = use->attrs[PLAIT_SOFTMAX_SCALE].f;
+    (void)output, (void)scratch;
+    PLAIT_REF_ROWS(x, i1, i2, i3) {
+        double max = -INFINITY, sum = 0, worst = 0;
+        for (int64_t i = 0; i < x->dims[0]; i++) max = fmax(max, scale * plait_ref_get(x, i, i1, i2, i3));
+        for (int64_t i = 0; i < x->dims[0]; i++) {
+            double z = scale * plait_ref_get(x, i, i1, i2, i3), share = exp(z - max);
+            sum += share;
+            worst += share * PLAIT_ULP * (fabs(z) + fabs(max));
+        }
+        for (int64_t i = 0; i < x->dims[0]; i++, limits++) {
+            double z = scale * plait_ref_get(x, i, i1, i2, i3), y = exp(z - max) / sum;
+            double relative = plait_tol_sum(x->dims[0]) + PLAIT_ULP * (fabs(z) + fabs(max)) + worst / sum;
+            *limits = y > 0x1p-100 ? y * relative : 0x1p-90;
+        }
+    }
 }
 
 static double softmax_flop(const plait_op_use *use) {
@@ -63,6 +86,7 @@ const plait_op plait_op_softmax = {
     .rows_input = -1,
     .in_place_inputs = 1u << 0,
     .reference = softmax_reference,
+    .tolerance = softmax_tolerance,
     .flop = softmax_flop,
     .example = softmax_example,
 };

@@ -137,6 +137,14 @@ double plait_op_flop(const plait_op_use *use) {
     return n;
 }
 
+void plait_op_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    int64_t n = plait_operand_elems(&use->outputs[output]);
+    if (use->op->tolerance)
+        use->op->tolerance(use, output, limits, scratch);
+    else
+        for (int64_t i = 0; i < n; i++) limits[i] = 0;
+}
+
 double plait_op_bytes(const plait_op_use *use) {
     if (use->op->bytes) return use->op->bytes(use);
     double bytes = 0;

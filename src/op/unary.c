@@ -8,6 +8,7 @@
 #include "op/example.h"
 #include "op/reference.h"
 #include "op/shape.h"
+#include "op/tolerance.h"
 
 static const plait_attr_row scale_attrs[PLAIT_SCALE_ATTRS] = {
     [PLAIT_SCALE_FACTOR] = {"factor", PLAIT_ATTR_FLOAT, {.f = 1}, true, "multiplies every element"},
@@ -33,6 +34,26 @@ static void unary_reference(const plait_op_use *use, double (*f)(double x, const
     PLAIT_REF_ROWS(y, i1, i2, i3)
     for (int64_t i0 = 0; i0 < y->dims[0]; i0++)
         plait_ref_set(y, i0, i1, i2, i3, f(plait_ref_get(x, i0, i1, i2, i3), use->attrs));
+}
+
+/* tanh, sigmoid and what is made of them: errors of a bounded factor, so relative to x or the function's bound,
+ * whichever is smaller; relu is exact, scale may use a float32 factor. */
+static void unary_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
+    const plait_operand *x = &use->inputs[0], *y = &use->outputs[output];
+    (void)scratch;
+    PLAIT_REF_ROWS(y, i1, i2, i3)
+    for (int64_t i0 = 0; i0 < y->dims[0]; i0++) {
+        double size = fabs(plait_ref_get(x, i0, i1, i2, i3)), bound = size;
+        switch (use->op->id) {
+        case PLAIT_OP_relu: bound = 0; break;
+        case PLAIT_OP_sigmoid: bound = 1; break;
+        case PLAIT_OP_tanh: bound = fmin(size, 1); break;
+        case PLAIT_OP_softcap: bound = fmin(size, use->attrs[PLAIT_SOFTCAP_CAP].f); break;
+        case PLAIT_OP_scale: bound = 0.5 * size * fabs(use->attrs[PLAIT_SCALE_FACTOR].f); break;
+        default: break;
+        }
+        *limits++ = plait_tol_function(0, bound);
+    }
 }
 
 /* The same shapes and views for all of them; only attributes differ. */
@@ -77,6 +98,7 @@ static const plait_example softcap_cases[] = CASES(.attrs = {{"cap", {.f = 1.5}}
         .rows_input = -1,                                                                                    \
         .in_place_inputs = 1u << 0,                                                                          \
         .reference = op_name##_reference,                                                                    \
+        .tolerance = unary_tolerance,                                                                        \
         .example = op_name##_example,                                                                        \
     };
 

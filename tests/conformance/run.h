@@ -12,7 +12,7 @@
 
 #include "plait/conformance.h"
 
-enum { MAX_RESULTS = 4000 };
+enum { MAX_RESULTS = 10000 };
 
 typedef struct run_log {
     const char *device;
@@ -40,7 +40,7 @@ static inline bool log_result(void *user, const plait_conformance_result *r) {
 /* Runs the checks that match and demands that none fails. */
 static inline plait_conformance_summary run_suite(const char *device, const char *only, run_log *log) {
     plait_conformance_options options = {.struct_bytes = sizeof options, .only = only};
-    plait_conformance_summary summary = {0, 0, 0};
+    plait_conformance_summary summary = {0};
     memset(log, 0, sizeof *log);
     log->device = device;
     plait_status status = plait_conformance_run(device, &options, log_result, log, &summary);

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/os.h"
-#include "conformance/work.h"
+#include "conformance/built.h"
 #include "device/topology.h"
 #include "fault/fault.h"
 #include "plait/context.h"

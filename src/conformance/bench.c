@@ -1,0 +1,122 @@
+/* Measuring. Not here: any judgement; a slow device passes. Invariant: what is measured goes through submit and
+ * synchronise, as a run does. */
+#include "conformance/bench.h"
+
+#include "base/os.h"
+#include "base/size.h"
+#include "conformance/case.h"
+#include "conformance/kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_IMAGES = 48, MIN_RUNS = 5, MAX_RUNS = 400 };
+#define IMAGES_BYTES ((uint64_t)256 << 20)
+#define RUNS_NS      ((uint64_t)50000000)
+#define LARGE_BYTES  ((uint64_t)64 << 20)
+
+static int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *times, int n) {
+    qsort(times, (size_t)n, sizeof *times, compare_numbers);
+    return times[n / 2];
+}
+
+/* Median time of a command whose form for run i is commands[i % n]. */
+static plait_status time_commands(plait_queue *queue, const plait_command *commands, int n, double *ns) {
+    double times[MAX_RUNS];
+    uint64_t start = plait_time_ns(), now = start;
+    int runs = 0;
+    PLAIT_TRY(plait_conf_do(queue, commands, 1)); /* the first touch of memory costs extra */
+    for (; runs < MAX_RUNS && (runs < MIN_RUNS || now - start < RUNS_NS); runs++) {
+        uint64_t before = plait_time_ns();
+        PLAIT_TRY(plait_conf_do(queue, &commands[runs % n], 1));
+        now = plait_time_ns();
+        times[runs] = (double)(now - before);
+    }
+    *ns = median(times, runs);
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_time_launch(const plait_conf_built *b, plait_buffer *scratch, double *ns) {
+    plait_conf_work *w = b->w;
+    const plait_device_vtable *v = w->c->v;
+    plait_buffer *images[MAX_IMAGES], *slots[MAX_IMAGES][PLAIT_CONF_SLOTS];
+    plait_command commands[MAX_IMAGES];
+    double once = 0;
+    int wanted = (int)plait_min_i64(MAX_IMAGES, (int64_t)(IMAGES_BYTES / w->device_bytes) + 1), n = 1;
+    plait_status status = PLAIT_OK;
+    images[0] = w->image;
+    while (n < wanted &&
+           v->buffer_create(w->c->device, w->device_bytes, PLAIT_BUFFER_TEMPORARY, &images[n]) == PLAIT_OK)
+        n++;
+    for (int i = 1; i < n && status == PLAIT_OK; i++) status = plait_conf_upload(w, w->c->queue, images[i]);
+    for (int i = 0; i < n; i++) {
+        slots[i][PLAIT_CONF_SLOT_IMAGE] = images[i];
+        slots[i][PLAIT_CONF_SLOT_SCRATCH] = scratch;
+        commands[i] = plait_conf_launch(b->program, slots[i], w->dims);
+    }
+    if (status == PLAIT_OK) status = time_commands(w->c->queue, commands, n, &once);
+    for (int i = 1; i < n; i++) v->buffer_destroy(images[i]);
+    if (status == PLAIT_OK) *ns += once;
+    return status;
+}
+
+/* ---- limits ---- */
+
+static void keep_larger(double *best, double amount, double ns) {
+    double per_s = ns > 0 ? amount / ns * 1e9 : 0;
+    if (per_s > *best) *best = per_s;
+}
+
+static plait_status time_copy(plait_conf *c) {
+    plait_buffer *a = NULL, *b = NULL;
+    double ns = 0;
+    uint64_t n = LARGE_BYTES < c->info.max_buffer_bytes ? LARGE_BYTES : c->info.max_buffer_bytes;
+    plait_status status = c->v->buffer_create(c->device, n, PLAIT_BUFFER_STATE, &a);
+    if (status == PLAIT_OK) status = c->v->buffer_create(c->device, n, PLAIT_BUFFER_STATE, &b);
+    if (status == PLAIT_OK) {
+        plait_command copy = plait_conf_copy(a, 0, b, 0, n);
+        status = time_commands(c->queue, &copy, 1, &ns);
+    }
+    if (status == PLAIT_OK) keep_larger(&c->bytes_per_s, 2 * (double)n, ns);
+    if (a) c->v->buffer_destroy(a);
+    if (b) c->v->buffer_destroy(b);
+    return status == PLAIT_OUT_OF_MEMORY ? PLAIT_OK : status;
+}
+
+/* A product as large as says something about the device; not compared with the reference, which would take long. */
+static plait_status time_product(plait_conf *c, plait_dtype dtype, int64_t k, int64_t m, int64_t n) {
+    plait_conf_case test;
+    bool computes = c->computes;
+    if (!plait_conf_case_init(&test, plait_op_get(PLAIT_OP_matmul), 0)) return PLAIT_OK;
+    test.use.inputs[0] = (plait_operand){.dtype = dtype, .dims = {k, m, 1, 1}};
+    test.use.inputs[1] = (plait_operand){.dtype = PLAIT_F32, .dims = {k, n, 1, 1}};
+    if (!plait_operand_make_dense(&test.use.inputs[0]) || !plait_operand_make_dense(&test.use.inputs[1]))
+        return PLAIT_OK;
+    if (!plait_conf_case_infer(&test)) return PLAIT_OK;
+    test.packed = test.timed = true;
+    c->computes = false;
+    plait_status status = plait_conf_case_check(c, &test);
+    c->computes = computes;
+    if (status == PLAIT_OK) {
+        keep_larger(&c->bytes_per_s, c->result.bytes, c->result.launch_ns);
+        keep_larger(&c->flop_per_s, c->result.flop, c->result.launch_ns);
+    }
+    c->result.launch_ns = c->result.bytes = c->result.flop = 0;
+    return status == PLAIT_UNSUPPORTED || status == PLAIT_OUT_OF_MEMORY ? PLAIT_OK : status;
+}
+
+plait_status plait_conf_measure(plait_conf *c) {
+    static const plait_dtype types[] = {PLAIT_F32, PLAIT_F16, PLAIT_BF16, PLAIT_Q8_0, PLAIT_Q4_0, PLAIT_Q4_K};
+    PLAIT_TRY(time_copy(c));
+    for (size_t i = 0; i < PLAIT_COUNT_OF(types); i++) {
+        PLAIT_TRY(time_product(c, types[i], 4096, 4096, 1));
+        PLAIT_TRY(time_product(c, types[i], 2048, 2048, 256));
+    }
+    c->lacks = false;
+    return PLAIT_OK;
+}

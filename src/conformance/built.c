@@ -1,0 +1,328 @@
+/* From nodes of the bench to programs. Invariant: what `prepare` decides is checked before anything is compiled. */
+#include "conformance/built.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "conformance/bench.h"
+#include "conformance/kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void plait_conf_built_deinit(plait_conf_built *b) {
+    if (!b->w) return;
+    const plait_device_vtable *v = b->w->c->v;
+    if (b->program) v->program_destroy(b->w->c->device, b->program);
+    if (b->is_prepared) v->prepared_destroy(b->w->c->device, &b->prepared);
+    free(b->nodes);
+    free(b->offsets);
+    *b = (plait_conf_built){0};
+}
+
+/* ---- what prepare answered ---- */
+
+static bool is_elided(const plait_conf_built *b, uint32_t value) {
+    for (int e = 0; e < b->prepared.n_elided; e++)
+        if (b->prepared.elided[e] == value) return true;
+    return false;
+}
+
+static bool touches(const plait_segment_node *node, uint32_t value) {
+    for (int i = 0; i < node->n_inputs; i++)
+        if ((node->present >> i & 1u) && node->inputs[i].value == value) return true;
+    for (int o = 0; o < node->n_outputs; o++)
+        if (node->outputs[o].value == value) return true;
+    return false;
+}
+
+static bool overlap(const plait_segment_operand *a, const plait_segment_operand *b) {
+    uint64_t a_end = a->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&a->shape), 0);
+    uint64_t b_end = b->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&b->shape), 0);
+    return a->storage == b->storage && a->view_offset < b_end && b->view_offset < a_end;
+}
+
+/* True when `writer` writes bytes that `other` reads or writes. */
+static bool disturbs(const plait_segment_node *writer, const plait_segment_node *other) {
+    for (int o = 0; o < writer->n_outputs; o++) {
+        for (int i = 0; i < other->n_inputs; i++)
+            if ((other->present >> i & 1u) && overlap(&writer->outputs[o], &other->inputs[i])) return true;
+        for (int k = 0; k < other->n_outputs; k++)
+            if (overlap(&writer->outputs[o], &other->outputs[k])) return true;
+    }
+    return false;
+}
+
+static plait_status check_groups(const plait_conf_built *b) {
+    int covered = 0;
+    for (int g = 0; g < b->prepared.n_groups; g++) {
+        const plait_group *group = &b->prepared.groups[g];
+        PLAIT_CONF_EXPECT(group->first == covered && group->n > 0,
+                          "prepare: group %d begins at %d with %d nodes, expected at %d", g, group->first,
+                          group->n, covered);
+        PLAIT_CONF_EXPECT(plait_is_power_of_two(group->scratch_alignment),
+                          "prepare: group %d: alignment of scratch is %llu, expected a power of two", g,
+                          (unsigned long long)group->scratch_alignment);
+        covered += group->n;
+    }
+    PLAIT_CONF_EXPECT(covered == b->segment.n_nodes, "prepare: groups hold %d of %d nodes", covered,
+                      b->segment.n_nodes);
+    return PLAIT_OK;
+}
+
+/* `place` gets the place of each node in the order. */
+static plait_status check_order(const plait_conf_built *b, int place[PLAIT_CONF_MAX_NODES]) {
+    for (int n = 0; n < b->segment.n_nodes; n++) place[n] = -1;
+    for (int k = 0; k < b->segment.n_nodes; k++) {
+        int node = b->prepared.order[k];
+        PLAIT_CONF_EXPECT(node >= 0 && node < b->segment.n_nodes && place[node] < 0,
+                          "prepare: node %d stands at place %d of the order, expected each of %d nodes once",
+                          node, k, b->segment.n_nodes);
+        place[node] = k;
+    }
+    for (int i = 0; i < b->segment.n_nodes; i++)
+        for (int j = i + 1; j < b->segment.n_nodes; j++) {
+            bool depends = disturbs(&b->nodes[i], &b->nodes[j]) || disturbs(&b->nodes[j], &b->nodes[i]);
+            PLAIT_CONF_EXPECT(!depends || place[i] < place[j],
+                              "prepare: node %d (%s) stands behind node %d (%s), which depends on it", i,
+                              b->nodes[i].op->name, j, b->nodes[j].op->name);
+        }
+    return PLAIT_OK;
+}
+
+static int group_of(const plait_conf_built *b, int place) {
+    int g = 0;
+    while (b->prepared.groups[g].first + b->prepared.groups[g].n <= place) g++;
+    return g;
+}
+
+/* Values that never exist are made and used up in one group. */
+static plait_status check_elided(const plait_conf_built *b, const int *place) {
+    for (int e = 0; e < b->prepared.n_elided; e++) {
+        uint32_t value = b->prepared.elided[e];
+        int group = -1;
+        PLAIT_CONF_EXPECT(value < (uint32_t)b->w->n_values && b->w->values[value].written,
+                          "prepare: value %u is left out and is none that the segment makes", value);
+        PLAIT_CONF_EXPECT(!b->w->values[value].needed, "prepare: value %u is needed and left out", value);
+        for (int n = 0; n < b->segment.n_nodes; n++) {
+            if (!touches(&b->nodes[n], value)) continue;
+            int g = group_of(b, place[n]);
+            PLAIT_CONF_EXPECT(group < 0 || g == group,
+                              "prepare: value %u is left out and used in groups %d and %d", value, group, g);
+            group = g;
+        }
+    }
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_check_prepared(const plait_conf_built *b) {
+    int place[PLAIT_CONF_MAX_NODES];
+    PLAIT_TRY(check_groups(b));
+    PLAIT_TRY(check_order(b, place));
+    PLAIT_TRY(check_elided(b, place));
+    for (int k = 0; k < b->prepared.n_shared; k++) {
+        uint32_t out = b->prepared.shared[k].output, in = b->prepared.shared[k].input;
+        PLAIT_CONF_EXPECT(out < (uint32_t)b->w->n_values && in < (uint32_t)b->w->n_values && in != out,
+                          "prepare: values %u and %u may share bytes, expected two of %d values", out, in,
+                          b->w->n_values);
+    }
+    return PLAIT_OK;
+}
+
+/* ---- what a planner does between prepare and compile ---- */
+
+static void each_operand(plait_conf_built *b,
+                         void (*f)(plait_conf_built *b, plait_segment_operand *operand)) {
+    for (int n = 0; n < b->segment.n_nodes; n++) {
+        plait_segment_node *node = &b->nodes[n];
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->present >> i & 1u) f(b, &node->inputs[i]);
+        for (int o = 0; o < node->n_outputs; o++) f(b, &node->outputs[o]);
+    }
+}
+
+static void set_address(plait_conf_built *b, plait_segment_operand *operand) {
+    bool elided = is_elided(b, operand->value);
+    operand->slot = elided ? UINT32_MAX : PLAIT_CONF_SLOT_IMAGE;
+    operand->offset = elided ? 0 : b->offsets[operand->value] + operand->view_offset;
+}
+
+/* First and last group that touches a value. */
+static void life_of(const plait_conf_built *b, uint32_t value, int *first, int *last) {
+    *first = *last = -1;
+    for (int g = 0; g < b->prepared.n_groups; g++)
+        for (int k = 0; k < b->prepared.groups[g].n; k++) {
+            if (!touches(&b->nodes[b->prepared.order[b->prepared.groups[g].first + k]], value)) continue;
+            if (*first < 0) *first = g;
+            *last = g;
+        }
+}
+
+/* Takes up the pairs that a planner would: the input dies where the output is born. */
+static void share(plait_conf_built *b) {
+    const plait_conf_value *values = b->w->values;
+    for (int k = 0; k < b->prepared.n_shared; k++) {
+        uint32_t out = b->prepared.shared[k].output, in = b->prepared.shared[k].input;
+        int out_first, out_last, in_first, in_last;
+        life_of(b, out, &out_first, &out_last);
+        life_of(b, in, &in_first, &in_last);
+        bool fine = !values[in].weight && !values[in].needed && in_last == out_first &&
+                    values[in].size_bytes == values[out].size_bytes &&
+                    b->offsets[out] == values[out].offset && b->offsets[in] == values[in].offset &&
+                    !is_elided(b, in) && !is_elided(b, out);
+        for (int other = 0; other < b->w->n_values; other++) /* taken over already by another */
+            fine = fine && ((uint32_t)other == in || b->offsets[other] != b->offsets[in]);
+        if (!fine) continue;
+        b->offsets[out] = b->offsets[in];
+        b->n_shared++;
+    }
+}
+
+static uint64_t place_behind(uint64_t *total, uint64_t alignment, uint64_t size) {
+    uint64_t at = (*total + PLAIT_CONF_GAP_BYTES + alignment - 1) & ~(alignment - 1);
+    *total = at + size;
+    return at;
+}
+
+/* Scratch of the groups, one behind the other; sharing: all at one place. */
+static void give_scratch(plait_conf_built *b, plait_conf_way way) {
+    uint64_t end = 0;
+    for (int g = 0; g < b->prepared.n_groups; g++) {
+        plait_group *group = &b->prepared.groups[g];
+        uint64_t total = way == PLAIT_CONF_SHARING ? 0 : end;
+        group->scratch_slot = PLAIT_CONF_SLOT_SCRATCH;
+        group->scratch_offset = 0;
+        if (group->scratch_bytes)
+            group->scratch_offset = place_behind(&total, group->scratch_alignment, group->scratch_bytes);
+        if (total > end) end = total;
+    }
+    b->scratch_bytes = end + PLAIT_CONF_GAP_BYTES;
+}
+
+/* Marks who reads values after the segment: everybody, when nodes run one by one. */
+static void mark_needed(plait_conf_built *b, plait_conf_way way) {
+    for (int k = 0; k < b->segment.n_nodes; k++)
+        for (int o = 0; o < b->nodes[k].n_outputs; o++)
+            b->nodes[k].outputs[o].needed_after =
+                way == PLAIT_CONF_SINGLE || b->w->values[b->nodes[k].outputs[o].value].needed;
+}
+
+static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way way) {
+    plait_conf_work *w = b->w;
+    b->nodes = plait_alloc_array((size_t)n, sizeof *b->nodes);
+    b->offsets = plait_alloc_array((size_t)w->n_values, sizeof *b->offsets);
+    if (!b->nodes || !b->offsets) return plait_error_memory("conformance", (size_t)n * sizeof *b->nodes);
+    memcpy(b->nodes, w->nodes + first, (size_t)n * sizeof *b->nodes);
+    b->segment = (plait_segment){.struct_bytes = sizeof b->segment,
+                                 .n_nodes = n,
+                                 .nodes = b->nodes,
+                                 .n_dims = w->n_dims,
+                                 .bounds = w->bounds};
+    mark_needed(b, way);
+    PLAIT_TRY(w->c->v->prepare(w->c->device, &b->segment, &b->prepared));
+    b->is_prepared = true;
+    PLAIT_TRY(plait_conf_check_prepared(b));
+    give_scratch(b, way);
+    for (int v = 0; v < w->n_values; v++) b->offsets[v] = w->values[v].offset;
+    if (way == PLAIT_CONF_SHARING) share(b);
+    each_operand(b, set_address);
+    b->segment.n_slots = PLAIT_CONF_SLOTS;
+    return w->c->v->compile(w->c->device, &b->segment, &b->prepared, &b->program);
+}
+
+plait_status plait_conf_build(plait_conf_work *w, int first, int n, plait_conf_way way,
+                              plait_conf_built *out) {
+    *out = (plait_conf_built){.w = w};
+    return build(out, first, n, way);
+}
+
+/* ---- scratch ---- */
+
+plait_status plait_conf_scratch_create(const plait_conf_built *b, plait_queue *queue, plait_buffer **out) {
+    plait_buffer *buffer = NULL;
+    const plait_device_vtable *v = b->w->c->v;
+    PLAIT_TRY(v->buffer_create(b->w->c->device, b->scratch_bytes, PLAIT_BUFFER_TEMPORARY, &buffer));
+    plait_command fill = plait_conf_fill(buffer, 0, b->scratch_bytes, PLAIT_CONF_NOBODY);
+    plait_status status = plait_conf_do(queue, &fill, 1);
+    if (status == PLAIT_OK)
+        *out = buffer;
+    else
+        v->buffer_destroy(buffer);
+    return status;
+}
+
+plait_status plait_conf_scratch_check(const plait_conf_built *b, plait_queue *queue, plait_buffer *scratch) {
+    unsigned char *bytes = plait_alloc_array(b->scratch_bytes, 1);
+    if (!bytes) return plait_error_memory("conformance", b->scratch_bytes);
+    plait_command read = plait_conf_read(scratch, 0, bytes, b->scratch_bytes);
+    plait_status status = plait_conf_do(queue, &read, 1);
+    for (int g = 0; g < b->prepared.n_groups; g++)
+        memset(bytes + b->prepared.groups[g].scratch_offset, PLAIT_CONF_NOBODY,
+               b->prepared.groups[g].scratch_bytes);
+    if (status == PLAIT_OK)
+        status =
+            plait_conf_all(bytes, PLAIT_CONF_NOBODY, b->scratch_bytes, "scratch that belongs to no group");
+    free(bytes);
+    return status;
+}
+
+/* ---- running ---- */
+
+plait_command plait_conf_launch(const plait_program *program, plait_buffer *const *slots,
+                                const int64_t *dims) {
+    return (plait_command){.kind = PLAIT_COMMAND_LAUNCH,
+                           .launch = {.program = program, .slots = slots, .dims = dims}};
+}
+
+static plait_status launch_with(plait_conf_built *b, plait_buffer *scratch) {
+    plait_conf_work *w = b->w;
+    plait_buffer *slots[PLAIT_CONF_SLOTS] = {w->image, scratch};
+    plait_command launch = plait_conf_launch(b->program, slots, w->dims);
+    PLAIT_TRY(plait_conf_do(w->c->queue, &launch, 1));
+    if (w->timed) PLAIT_TRY(plait_conf_time_launch(b, scratch, &w->launch_ns));
+    return plait_conf_scratch_check(b, w->c->queue, scratch);
+}
+
+static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_way way) {
+    plait_conf_built b;
+    plait_buffer *scratch = NULL;
+    plait_status status = plait_conf_build(w, first, n, way, &b);
+    if (status == PLAIT_OK) status = plait_conf_scratch_create(&b, w->c->queue, &scratch);
+    if (status == PLAIT_OK) status = launch_with(&b, scratch);
+    w->n_groups = b.prepared.n_groups;
+    w->n_shared = b.n_shared;
+    if (b.offsets) memcpy(w->shown, b.offsets, (size_t)w->n_values * sizeof *w->shown);
+    if (scratch) w->c->v->buffer_destroy(scratch);
+    plait_conf_built_deinit(&b);
+    return status;
+}
+
+plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
+    if (!out) return plait_error_memory("conformance", w->device_bytes);
+    w->launch_ns = 0;
+    PLAIT_TRY(plait_conf_upload(w, w->c->queue, w->image));
+    if (way != PLAIT_CONF_SINGLE)
+        PLAIT_TRY(run_nodes(w, 0, w->n_nodes, way));
+    else
+        for (int n = 0; n < w->n_nodes; n++) PLAIT_TRY(run_nodes(w, n, 1, way));
+    plait_command read = plait_conf_read(w->image, 0, out, w->device_bytes);
+    return plait_conf_do(w->c->queue, &read, 1);
+}
+
+plait_status plait_conf_all_supported(plait_conf *c, const plait_conf_work *w) {
+    char reason[160] = "";
+    for (int n = 0; n < w->n_nodes; n++) {
+        const plait_segment_node *node = &w->nodes[n];
+        plait_op_use use = {.op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs};
+        plait_encoding encodings[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
+        use.present = node->present;
+        memcpy(use.attrs, node->attrs, sizeof use.attrs);
+        for (int i = 0; i < node->n_inputs; i++) {
+            use.inputs[i] = node->inputs[i].shape;
+            encodings[i] = node->inputs[i].encoding;
+        }
+        for (int o = 0; o < node->n_outputs; o++) use.outputs[o] = node->outputs[o].shape;
+        if (!c->v->supports(c->device, &use, encodings, reason, sizeof reason))
+            return plait_conf_lack(c, "%s: %s", node->op->name, reason);
+    }
+    return PLAIT_OK;
+}

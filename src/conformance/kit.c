@@ -1,0 +1,260 @@
+/* The kit. Invariant: an object that was taken is given back exactly once, in an order that the contract allows. */
+#include "conformance/kit.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- objects ---- */
+
+typedef struct kit_check {
+    plait_conf_kit_fn fn;
+    const void *user;
+} kit_check;
+
+static plait_status with_kit(plait_conf *c, void *user) {
+    const kit_check *check = user;
+    plait_conf_kit *kit = plait_alloc_array(1, sizeof *kit);
+    if (!kit) return plait_error_memory("conformance", sizeof *kit);
+    kit->c = c;
+    plait_status status = check->fn(c, kit, check->user);
+    while (kit->n_queues) plait_conf_drop_queue(kit, kit->queues[0]);
+    while (kit->n_events) plait_conf_drop_event(kit, kit->events[kit->n_events - 1]);
+    while (kit->n_buffers) plait_conf_drop_buffer(kit, kit->buffers[0]);
+    while (kit->n_devices) plait_conf_drop_device(kit, kit->devices[kit->n_devices - 1]);
+    while (kit->n_blocks) free(kit->blocks[--kit->n_blocks]);
+    free(kit);
+    return status;
+}
+
+void plait_conf_check_kit(plait_conf *c, const char *name, plait_conf_kit_fn fn, const void *user) {
+    kit_check check = {fn, user};
+    plait_conf_check(c, name, with_kit, &check);
+}
+
+static plait_status room(int n) {
+    if (n < PLAIT_CONF_KIT_OBJECTS) return PLAIT_OK;
+    return plait_error(PLAIT_LIMIT, "a check takes more than %d objects", PLAIT_CONF_KIT_OBJECTS);
+}
+
+plait_status plait_conf_device(plait_conf_kit *kit, const char *item, plait_device **out) {
+    PLAIT_TRY(room(kit->n_devices));
+    PLAIT_TRY(plait_device_create(item, NULL, out));
+    kit->devices[kit->n_devices++] = *out;
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_queue(plait_conf_kit *kit, plait_device *device, uint32_t flags, plait_queue **out) {
+    PLAIT_TRY(room(kit->n_queues));
+    PLAIT_TRY(device->vtable->queue_create(device, flags, out));
+    kit->queues[kit->n_queues++] = *out;
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_event(plait_conf_kit *kit, plait_device *device, plait_event **out) {
+    PLAIT_TRY(room(kit->n_events));
+    PLAIT_TRY(device->vtable->event_create(device, out));
+    kit->events[kit->n_events++] = *out;
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_buffer(plait_conf_kit *kit, plait_device *device, uint64_t size_bytes, uint32_t usage,
+                               plait_buffer **out) {
+    PLAIT_TRY(room(kit->n_buffers));
+    PLAIT_TRY(device->vtable->buffer_create(device, size_bytes, usage, out));
+    kit->buffers[kit->n_buffers++] = *out;
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_bytes(plait_conf_kit *kit, uint64_t size_bytes, unsigned char **out) {
+    PLAIT_TRY(room(kit->n_blocks));
+    unsigned char *bytes = plait_alloc_aligned(64, size_bytes ? (size_t)size_bytes : 1);
+    if (!bytes) return plait_error_memory("conformance", size_bytes);
+    kit->blocks[kit->n_blocks++] = *out = bytes;
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_keep_buffer(plait_conf_kit *kit, plait_buffer *buffer) {
+    plait_status status = room(kit->n_buffers);
+    if (status == PLAIT_OK)
+        kit->buffers[kit->n_buffers++] = buffer;
+    else
+        buffer->device->vtable->buffer_destroy(buffer);
+    return status;
+}
+
+plait_status plait_conf_keep_event(plait_conf_kit *kit, plait_event *event) {
+    plait_status status = room(kit->n_events);
+    if (status == PLAIT_OK)
+        kit->events[kit->n_events++] = event;
+    else
+        event->device->vtable->event_destroy(event);
+    return status;
+}
+
+/* Takes `object` out of a list, whose order stays. */
+static void forget(void *list, int *n, const void *object) {
+    void **items = list;
+    int k = 0;
+    for (int i = 0; i < *n; i++)
+        if (items[i] != object) items[k++] = items[i];
+    *n = k;
+}
+
+void plait_conf_drop_queue(plait_conf_kit *kit, plait_queue *queue) {
+    forget(kit->queues, &kit->n_queues, queue);
+    queue->device->vtable->queue_destroy(queue);
+}
+
+void plait_conf_drop_event(plait_conf_kit *kit, plait_event *event) {
+    forget(kit->events, &kit->n_events, event);
+    event->device->vtable->event_destroy(event);
+}
+
+void plait_conf_drop_buffer(plait_conf_kit *kit, plait_buffer *buffer) {
+    forget(kit->buffers, &kit->n_buffers, buffer);
+    buffer->device->vtable->buffer_destroy(buffer);
+}
+
+void plait_conf_drop_device(plait_conf_kit *kit, plait_device *device) {
+    forget(kit->devices, &kit->n_devices, device);
+    device->vtable->destroy(device);
+}
+
+/* ---- commands ---- */
+
+plait_command plait_conf_write(plait_buffer *buffer, uint64_t offset, const void *host, uint64_t n) {
+    return (plait_command){.kind = PLAIT_COMMAND_WRITE,
+                           .transfer = {.region = {buffer, offset, n}, .host = (void *)(uintptr_t)host}};
+}
+
+plait_command plait_conf_read(plait_buffer *buffer, uint64_t offset, void *host, uint64_t n) {
+    return (plait_command){.kind = PLAIT_COMMAND_READ,
+                           .transfer = {.region = {buffer, offset, n}, .host = host}};
+}
+
+plait_command plait_conf_copy(plait_buffer *from, uint64_t from_offset, plait_buffer *to, uint64_t to_offset,
+                              uint64_t n) {
+    return (plait_command){.kind = PLAIT_COMMAND_COPY,
+                           .copy = {.source = {from, from_offset, n}, .target = {to, to_offset, n}}};
+}
+
+plait_command plait_conf_fill(plait_buffer *buffer, uint64_t offset, uint64_t n, uint8_t byte) {
+    return (plait_command){.kind = PLAIT_COMMAND_FILL, .fill = {{buffer, offset, n}, byte}};
+}
+
+plait_command plait_conf_signal(plait_event *event, const uint64_t *value) {
+    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, value}};
+}
+
+plait_command plait_conf_wait(plait_event *event, const uint64_t *value) {
+    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {event, value}};
+}
+
+plait_status plait_conf_submit(plait_queue *queue, const plait_command *commands, int n) {
+    return queue->device->vtable->submit(queue, commands, n);
+}
+
+plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, int n) {
+    PLAIT_TRY(plait_conf_submit(queue, commands, n));
+    return queue->device->vtable->synchronise(queue);
+}
+
+plait_status plait_conf_await(plait_conf *c, plait_event *event, uint64_t value, const char *what) {
+    plait_status status = event->device->vtable->event_wait(event, value, c->patience_ns);
+    if (status != PLAIT_TIMEOUT) return plait_error_context(status, "%s", what);
+    return plait_error(PLAIT_INTERNAL, "%s: its event did not reach %llu within %.1f s", what,
+                       (unsigned long long)value, (double)c->patience_ns / 1e9);
+}
+
+/* ---- bytes ---- */
+
+void plait_conf_pattern(unsigned char *bytes, uint64_t n, uint32_t seed) {
+    uint32_t state = seed * 2654435761u + 12345;
+    for (uint64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        bytes[i] = (unsigned char)(state >> 24);
+    }
+}
+
+plait_status plait_conf_same(const unsigned char *actual, const unsigned char *expected, uint64_t n,
+                             const char *what) {
+    if (n == 0 || memcmp(actual, expected, (size_t)n) == 0) return PLAIT_OK;
+    uint64_t first = 0, differ = 0;
+    while (actual[first] == expected[first]) first++;
+    for (uint64_t i = first; i < n; i++) differ += actual[i] != expected[i];
+    return plait_error(PLAIT_INTERNAL, "%s: byte %llu of %llu is %d, expected %d (%llu bytes differ)", what,
+                       (unsigned long long)first, (unsigned long long)n, actual[first], expected[first],
+                       (unsigned long long)differ);
+}
+
+plait_status plait_conf_all(const unsigned char *actual, int expected, uint64_t n, const char *what) {
+    for (uint64_t i = 0; i < n; i++)
+        PLAIT_CONF_EXPECT(actual[i] == expected, "%s: byte %llu of %llu is %d, expected %d", what,
+                          (unsigned long long)i, (unsigned long long)n, actual[i], expected);
+    return PLAIT_OK;
+}
+
+plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_buffer *buffer,
+                               const unsigned char *expected, const char *what) {
+    unsigned char *back = plait_alloc_array(1, buffer->size_bytes + 1);
+    (void)kit;
+    if (!back) return plait_error_memory("conformance", buffer->size_bytes);
+    plait_command read = plait_conf_read(buffer, 0, back, buffer->size_bytes);
+    plait_status status = plait_conf_do(queue, &read, 1);
+    if (status == PLAIT_OK) status = plait_conf_same(back, expected, buffer->size_bytes, what);
+    free(back);
+    return status;
+}
+
+plait_status plait_conf_failed(plait_status actual, plait_status expected, const char *what) {
+    PLAIT_CONF_EXPECT(actual == expected, "%s: %s, expected %s", what, plait_status_name(actual),
+                      plait_status_name(expected));
+    PLAIT_CONF_EXPECT(strlen(plait_error_message()) > 10, "%s: %s without a message", what,
+                      plait_status_name(actual));
+    return PLAIT_OK;
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+    plait_thread thread;
+    plait_conf_thread_fn fn;
+    void *user;
+    int index;
+    plait_error_record result;
+} worker;
+
+static void *work(void *argument) {
+    worker *w = argument;
+    plait_status status = w->fn(w->user, w->index);
+    if (status != PLAIT_OK) plait_error_save(status, &w->result);
+    return NULL;
+}
+
+plait_status plait_conf_parallel(int n, plait_conf_thread_fn fn, void *user) {
+    worker *workers = plait_alloc_array((size_t)n, sizeof *workers);
+    plait_status status = PLAIT_OK;
+    if (!workers) return plait_error_memory("conformance", (size_t)n * sizeof *workers);
+    for (int i = 0; i < n && status == PLAIT_OK; i++) {
+        workers[i].fn = fn;
+        workers[i].user = user;
+        workers[i].index = i;
+        status = plait_thread_start(&workers[i].thread, "plait-check", work, &workers[i]);
+    }
+    for (int i = 0; i < n; i++) plait_thread_join(&workers[i].thread);
+    for (int i = 0; i < n && status == PLAIT_OK; i++)
+        if (workers[i].result.status != PLAIT_OK) status = plait_error_raise(&workers[i].result);
+    free(workers);
+    return status;
+}
+
+void plait_conf_sleep_ns(uint64_t ns) {
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
