@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "base/size.h"
-#include "conformance/work.h"
+#include "conformance/built.h"
+#include "conformance/fill.h"
 #include "op/reference.h"
 
 enum { K = 256, BOUND = 5 };
@@ -159,7 +160,8 @@ static const struct {
 static void fill(pattern *p) {
     for (int t = 0; t < p->w.n_tensors; t++) {
         plait_operand host = plait_conf_host(&p->w, t);
-        plait_conf_fill(&host, (uint64_t)t + 1, 1);
+        assert_int_equal(plait_conf_values_fill(&p->conf, &host, PLAIT_CONF_RANDOM, (uint64_t)t + 1, 1),
+                         PLAIT_OK);
     }
 }
 
@@ -191,6 +193,7 @@ static void run_pattern(const char *device, size_t which, plait_dtype weights, i
     assert_int_equal(plait_conf_run_device(&p.w, PLAIT_CONF_SHARING, fused), PLAIT_OK);
     assert_equal_bytes(&p, single, fused);
     plait_conf_work_deinit(&p.w);
+    plait_conf_blocks_destroy(p.conf.blocks);
     p.conf.v->queue_destroy(p.conf.queue);
     p.conf.v->destroy(p.conf.device);
 }
