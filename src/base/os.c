@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,19 @@ uint64_t plait_os_peak_resident(void) {
 size_t plait_os_page_bytes(void) {
     long n = sysconf(_SC_PAGESIZE);
     return n > 0 ? (size_t)n : 4096;
+}
+
+/* Of a sanitizer's allocator, where one is linked in: then the C library has nothing to count. */
+extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+uint64_t plait_os_heap_bytes(void) {
+    if (__sanitizer_get_current_allocated_bytes) return __sanitizer_get_current_allocated_bytes();
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
 }
 
 /* MPOL_PREFERRED of <linux/mempolicy.h>: the node first, others when it is full. */

@@ -56,6 +56,9 @@ uint64_t plait_os_memory_total(void);
 /* Highest resident set of this process so far, in bytes. */
 uint64_t plait_os_peak_resident(void);
 size_t plait_os_page_bytes(void);
+/* Bytes that this process has allocated and not freed, as the C library (or a sanitizer in its place) counts them; 0 where
+ * nobody counts. Other threads move it. */
+uint64_t plait_os_heap_bytes(void);
 /* Asks for memory of a NUMA node for these whole pages, which nobody has touched yet; when the node is full, other memory
  * serves. UNSUPPORTED with the system's reason when it refuses (no such node, or a sandbox forbids it). */
 plait_status plait_os_prefer_node(void *address, uint64_t size_bytes, int node);

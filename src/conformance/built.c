@@ -15,6 +15,7 @@ void plait_conf_built_deinit(plait_conf_built *b) {
     if (b->program) v->program_destroy(b->w->c->device, b->program);
     if (b->is_prepared) v->prepared_destroy(b->w->c->device, &b->prepared);
     free(b->nodes);
+    free(b->operands);
     free(b->offsets);
     *b = (plait_conf_built){0};
 }
@@ -206,12 +207,26 @@ static void mark_needed(plait_conf_built *b, plait_conf_way way) {
                 way == PLAIT_CONF_SINGLE || b->w->values[b->nodes[k].outputs[o].value].needed;
 }
 
+/* Nodes with operands of their own. */
+static void copy_nodes(plait_conf_built *b, int first, int n) {
+    const plait_conf_work *w = b->w;
+    memcpy(b->nodes, w->nodes + first, (size_t)n * sizeof *b->nodes);
+    memcpy(b->operands, w->operands + (size_t)first * PLAIT_CONF_OPERANDS,
+           (size_t)n * PLAIT_CONF_OPERANDS * sizeof *b->operands);
+    for (int k = 0; k < n; k++) {
+        b->nodes[k].inputs = b->operands + (size_t)k * PLAIT_CONF_OPERANDS;
+        b->nodes[k].outputs = b->nodes[k].inputs + PLAIT_MAX_INPUTS;
+    }
+}
+
 static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way way) {
     plait_conf_work *w = b->w;
     b->nodes = plait_alloc_array((size_t)n, sizeof *b->nodes);
+    b->operands = plait_alloc_array((size_t)n * PLAIT_CONF_OPERANDS, sizeof *b->operands);
     b->offsets = plait_alloc_array((size_t)w->n_values, sizeof *b->offsets);
-    if (!b->nodes || !b->offsets) return plait_error_memory("conformance", (size_t)n * sizeof *b->nodes);
-    memcpy(b->nodes, w->nodes + first, (size_t)n * sizeof *b->nodes);
+    if (!b->nodes || !b->operands || !b->offsets)
+        return plait_error_memory("conformance", (size_t)n * sizeof *b->nodes);
+    copy_nodes(b, first, n);
     b->segment = (plait_segment){.struct_bytes = sizeof b->segment,
                                  .n_nodes = n,
                                  .nodes = b->nodes,

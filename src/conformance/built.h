@@ -15,7 +15,8 @@ typedef enum plait_conf_way { PLAIT_CONF_WHOLE, PLAIT_CONF_SINGLE, PLAIT_CONF_SH
 
 typedef struct plait_conf_built {
     plait_conf_work *w;
-    plait_segment_node *nodes; /* Owned. */
+    plait_segment_node *nodes;       /* Owned. */
+    plait_segment_operand *operands; /* Owned. PLAIT_CONF_OPERANDS a node. */
     plait_segment segment;
     plait_prepared prepared;
     bool is_prepared;

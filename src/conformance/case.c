@@ -229,6 +229,7 @@ plait_status plait_conf_case_check(plait_conf *c, void *user) {
     if (status == PLAIT_OK) status = run(c, &d);
     desk_deinit(&d);
     /* supports said yes: from here on nothing may be lacking. */
-    if (status == PLAIT_UNSUPPORTED && !c->lacks) return plait_error_context(PLAIT_INTERNAL, "supports said yes");
+    if (status == PLAIT_UNSUPPORTED && !c->lacks)
+        return plait_error_context(PLAIT_INTERNAL, "supports said yes");
     return status;
 }

@@ -1,139 +1,317 @@
-/* Events: timelines, waits of the host with and without a limit, waits of one queue for another. */
+/* Events: timelines that only grow, waits of the host with and without a limit, signals and failures that the host gives,
+ * waits of one queue for another; and that a signal comes neither before nor long after what it stands for. */
 #include "base/os.h"
 #include "base/size.h"
-#include "conformance/suite.h"
+#include "conformance/kit.h"
 
-enum { ROUNDS = 200, MILLISECOND = 1000000 };
+#include <string.h>
 
-typedef struct bench {
-    plait_queue *queues[2];
-    plait_event *events[2];
-    plait_buffer *buffer;
-    /* What queues were given outlives them. */
-    plait_command lists[2][ROUNDS][3];
-    uint64_t numbers[2 * ROUNDS + 2];
-} bench;
+enum { ROUNDS = 100, LARGE = 4 << 20, N_WAITERS = 4, N_EVENTS = 60 };
+#define MILLISECOND ((uint64_t)1000000)
 
-static plait_status bench_begin(plait_conf *c, bench *b) {
-    for (int i = 0; i < 2; i++) {
-        PLAIT_TRY(c->v->queue_create(c->device, 0, &b->queues[i]));
-        PLAIT_TRY(c->v->event_create(c->device, &b->events[i]));
-    }
-    return c->v->buffer_create(c->device, 64, PLAIT_BUFFER_STATE, &b->buffer);
-}
+static const uint64_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-static void bench_end(plait_conf *c, bench *b) {
-    for (int i = 0; i < 2; i++)
-        if (b->queues[i]) c->v->queue_destroy(b->queues[i]);
-    for (int i = 0; i < 2; i++)
-        if (b->events[i]) c->v->event_destroy(b->events[i]);
-    if (b->buffer) c->v->buffer_destroy(b->buffer);
-}
-
-typedef plait_status body_fn(plait_conf *c, bench *b);
-
-static plait_status with_bench(plait_conf *c, body_fn *body) {
-    bench b = {0};
-    plait_status status = bench_begin(c, &b);
-    if (status == PLAIT_OK) status = body(c, &b);
-    bench_end(c, &b);
-    return status;
-}
-
-static plait_status timeline(plait_conf *c, bench *b) {
-    static const uint64_t values[] = {1, 5, 9};
+static plait_status expect_value(plait_conf *c, plait_event *event, uint64_t expected) {
     uint64_t now = 77;
-    PLAIT_TRY(c->v->event_query(b->events[0], &now));
-    PLAIT_CONF_EXPECT(now == 0, "a new event is at %llu, expected 0", (unsigned long long)now);
-    PLAIT_TRY(c->v->event_wait(b->events[0], 0, UINT64_MAX));
+    PLAIT_TRY(c->v->event_query(event, &now));
+    PLAIT_CONF_EXPECT(now == expected, "the event is at %llu, expected %llu", (unsigned long long)now,
+                      (unsigned long long)expected);
+    return PLAIT_OK;
+}
+
+/* ---- the timeline ---- */
+
+static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    static const uint64_t values[] = {1, 5, 9, (uint64_t)1 << 40, UINT64_MAX - 1};
+    plait_event *event;
+    plait_queue *queue;
+    (void)user;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    PLAIT_TRY(expect_value(c, event, 0));
+    PLAIT_TRY(c->v->event_wait(event, 0, UINT64_MAX));
     for (size_t i = 0; i < PLAIT_COUNT_OF(values); i++) {
-        plait_command signal = {.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->events[0], &values[i]}};
-        PLAIT_TRY(c->v->submit(b->queues[0], &signal, 1));
-        PLAIT_TRY(c->v->event_wait(b->events[0], values[i] - (i > 0), UINT64_MAX));
-        PLAIT_TRY(c->v->synchronise(b->queues[0]));
-        PLAIT_TRY(c->v->event_query(b->events[0], &now));
-        PLAIT_CONF_EXPECT(now == values[i], "the event is at %llu, expected %llu", (unsigned long long)now,
-                          (unsigned long long)values[i]);
+        plait_command signal = plait_conf_signal(event, &values[i]);
+        PLAIT_TRY(plait_conf_submit(queue, &signal, 1));
+        PLAIT_TRY(plait_conf_await(c, event, values[i] - (i > 0), "a signal of a queue"));
+        PLAIT_TRY(c->v->synchronise(queue));
+        PLAIT_TRY(expect_value(c, event, values[i]));
+        PLAIT_TRY(c->v->event_wait(event, values[i], 0));
+        PLAIT_TRY(c->v->event_wait(event, 1, 0));
     }
     return PLAIT_OK;
 }
 
-static plait_status timeout(plait_conf *c, bench *b) {
+/* Smaller and equal values change nothing, whoever signals them. */
+static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_event *event;
+    plait_queue *queue;
+    (void)user;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    plait_command list[] = {plait_conf_signal(event, &numbers[5]), plait_conf_signal(event, &numbers[3]),
+                            plait_conf_signal(event, &numbers[5]), plait_conf_signal(event, &numbers[0])};
+    PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
+    PLAIT_TRY(expect_value(c, event, 5));
+    PLAIT_TRY(c->v->event_signal(event, 2));
+    PLAIT_TRY(expect_value(c, event, 5));
+    PLAIT_TRY(plait_conf_await(c, event, 4, "a value that was passed"));
+    PLAIT_TRY(c->v->event_signal(event, 8));
+    PLAIT_TRY(plait_conf_do(queue, list, 2));
+    return expect_value(c, event, 8);
+}
+
+static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t limits[] = {0, 1, 3 * MILLISECOND};
+    plait_event *event;
+    (void)user;
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
     for (size_t i = 0; i < PLAIT_COUNT_OF(limits); i++) {
         uint64_t start = plait_time_ns();
-        plait_status status = c->v->event_wait(b->events[0], 1, limits[i]);
+        plait_conf_forget_message();
+        plait_status status = c->v->event_wait(event, 1, limits[i]);
         uint64_t passed = plait_time_ns() - start;
-        PLAIT_CONF_EXPECT(status == PLAIT_TIMEOUT, "waiting for %llu ns: %s, expected TIMEOUT",
-                          (unsigned long long)limits[i], plait_status_name(status));
+        PLAIT_TRY(plait_conf_failed(status, PLAIT_TIMEOUT, "a wait for what never comes"));
         PLAIT_CONF_EXPECT(passed >= limits[i], "a wait of %llu ns ended after %llu",
                           (unsigned long long)limits[i], (unsigned long long)passed);
+        PLAIT_CONF_EXPECT(passed <= limits[i] + c->patience_ns, "a wait of %llu ns ended after %llu",
+                          (unsigned long long)limits[i], (unsigned long long)passed);
+    }
+    PLAIT_TRY(c->v->event_signal(event, 1));
+    return c->v->event_wait(event, 1, 0);
+}
+
+/* ---- neither early nor late ---- */
+
+/* When an event says so, the bytes are there: of a read to the host, and of a copy for another queue. */
+static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *first, *second;
+    plait_event *copied, *read;
+    plait_buffer *a, *b;
+    unsigned char *in, *out;
+    uint64_t values[2 * ROUNDS];
+    (void)user;
+    uint64_t n = LARGE;
+    if (c->info.max_buffer_bytes < LARGE || c->info.memory_free_bytes < 3 * (uint64_t)LARGE) n = 1 << 12;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &first));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, PLAIT_QUEUE_COPY, &second));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &copied));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &read));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, n, PLAIT_BUFFER_STATE, &a));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, n, PLAIT_BUFFER_STATE, &b));
+    PLAIT_TRY(plait_conf_bytes(kit, n, &in));
+    PLAIT_TRY(plait_conf_bytes(kit, n, &out));
+    for (uint32_t r = 0; r < (c->options.deep ? 40 : 4); r++) {
+        values[r] = r + 1;
+        plait_conf_pattern(in, n, r + 1);
+        plait_command write[] = {plait_conf_write(a, 0, in, n), plait_conf_copy(a, 0, b, 0, n),
+                                 plait_conf_signal(copied, &values[r])};
+        plait_command take[] = {plait_conf_wait(copied, &values[r]), plait_conf_read(b, 0, out, n),
+                                plait_conf_signal(read, &values[r])};
+        PLAIT_TRY(plait_conf_submit(second, take, 3));
+        PLAIT_TRY(plait_conf_submit(first, write, 3));
+        PLAIT_TRY(plait_conf_await(c, read, r + 1, "a read"));
+        PLAIT_TRY(plait_conf_same(out, in, n, "what the host sees when a read is signalled"));
+        PLAIT_TRY(c->v->synchronise(first));
+        PLAIT_TRY(c->v->synchronise(second));
     }
     return PLAIT_OK;
+}
+
+/* A signal is seen while its queue has other things to do: here it waits for the host, who waits for the signal. */
+static plait_status not_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *queue;
+    plait_event *done, *gate;
+    plait_buffer *buffer;
+    (void)user;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &done));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &gate));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, 64, PLAIT_BUFFER_STATE, &buffer));
+    plait_command list[20];
+    int n = 0;
+    for (int i = 1; i < 6; i++) {
+        list[n++] = plait_conf_fill(buffer, 0, 64, (uint8_t)i);
+        list[n++] = plait_conf_signal(done, &numbers[i]);
+        list[n++] = plait_conf_wait(gate, &numbers[i]);
+    }
+    PLAIT_TRY(plait_conf_submit(queue, list, n));
+    for (uint64_t i = 1; i < 6; i++) {
+        PLAIT_TRY(plait_conf_await(c, done, i, "a signal in front of a wait"));
+        PLAIT_TRY(expect_value(c, done, i));
+        PLAIT_TRY(c->v->event_signal(gate, i));
+    }
+    return c->v->synchronise(queue);
 }
 
 /* The waiting queue gets its commands first. */
-static plait_status later_signal(plait_conf *c, bench *b) {
-    static const uint64_t one = 1, two = 2;
-    uint64_t now;
-    plait_command waits[] = {{.kind = PLAIT_COMMAND_WAIT, .wait = {b->events[0], &one}},
-                             {.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->events[1], &two}}};
-    plait_command signal = {.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->events[0], &one}};
-    PLAIT_TRY(c->v->submit(b->queues[0], waits, 2));
-    PLAIT_TRY(c->v->event_query(b->events[1], &now));
-    PLAIT_CONF_EXPECT(now == 0, "a queue did not wait for another's event");
-    PLAIT_TRY(c->v->submit(b->queues[1], &signal, 1));
-    return c->v->event_wait(b->events[1], 2, UINT64_MAX);
+static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *queues[2];
+    plait_event *events[2];
+    (void)user;
+    for (int i = 0; i < 2; i++) {
+        PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queues[i]));
+        PLAIT_TRY(plait_conf_event(kit, c->device, &events[i]));
+    }
+    plait_command waits[] = {plait_conf_wait(events[0], &numbers[1]),
+                             plait_conf_signal(events[1], &numbers[2])};
+    plait_command signal = plait_conf_signal(events[0], &numbers[1]);
+    PLAIT_TRY(plait_conf_submit(queues[0], waits, 2));
+    plait_conf_sleep_ns(2 * MILLISECOND);
+    PLAIT_TRY(plait_error_context(expect_value(c, events[1], 0), "a queue that waits for another's event"));
+    PLAIT_TRY(plait_conf_submit(queues[1], &signal, 1));
+    return plait_conf_await(c, events[1], 2, "a queue that waited for a later signal");
 }
 
 /* Two queues take turns in adding to one another's byte: each round copies what the other one wrote. */
-static plait_status turns(plait_conf *c, bench *b) {
-    uint64_t *numbers = b->numbers;
+static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *queues[2];
+    plait_event *events[2];
+    plait_buffer *buffer;
+    plait_command *lists;
+    uint64_t values[ROUNDS + 2];
     unsigned char back[2] = {0, 0};
-    for (uint64_t i = 0; i < PLAIT_COUNT_OF(b->numbers); i++) numbers[i] = i;
+    (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, 6 * ROUNDS * sizeof *lists, (unsigned char **)&lists));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, 64, PLAIT_BUFFER_STATE, &buffer));
+    for (int i = 0; i < 2; i++) {
+        PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queues[i]));
+        PLAIT_TRY(plait_conf_event(kit, c->device, &events[i]));
+    }
+    for (uint64_t i = 0; i < PLAIT_COUNT_OF(values); i++) values[i] = i;
     for (int r = 0; r < ROUNDS; r++)
         for (int q = 0; q < 2; q++) {
-            plait_command *list = b->lists[q][r];
-            const uint64_t *before = &numbers[r + (q == 1)], *after = &numbers[r + 1];
-            list[0] = (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {b->events[1 - q], before}};
-            list[1] = q == 0 ? (plait_command){.kind = PLAIT_COMMAND_FILL,
-                                               .fill = {{b->buffer, 0, 1}, (uint8_t)(r + 1)}}
-                             : (plait_command){.kind = PLAIT_COMMAND_COPY,
-                                               .copy = {{b->buffer, 0, 1}, {b->buffer, 1, 1}, NULL, NULL}};
-            list[2] = (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->events[q], after}};
+            plait_command *list = lists + 3 * (2 * r + q);
+            list[0] = plait_conf_wait(events[1 - q], &values[r + (q == 1)]);
+            list[1] = q == 0 ? plait_conf_fill(buffer, 0, 1, (uint8_t)(r + 1))
+                             : plait_conf_copy(buffer, 0, buffer, 1, 1);
+            list[2] = plait_conf_signal(events[q], &values[r + 1]);
         }
     for (int r = 0; r < ROUNDS; r++)
-        for (int q = 1; q >= 0; q--) PLAIT_TRY(c->v->submit(b->queues[q], b->lists[q][r], 3));
-    plait_command read = {.kind = PLAIT_COMMAND_READ,
-                          .transfer = {.region = {b->buffer, 0, 2}, .host = back}};
-    PLAIT_TRY(c->v->synchronise(b->queues[1]));
-    PLAIT_TRY(c->v->submit(b->queues[0], &read, 1));
-    PLAIT_TRY(c->v->synchronise(b->queues[0]));
+        for (int q = 1; q >= 0; q--) PLAIT_TRY(plait_conf_submit(queues[q], lists + 3 * (2 * r + q), 3));
+    PLAIT_TRY(plait_conf_await(c, events[1], ROUNDS, "the last turn of two queues"));
+    plait_command read = plait_conf_read(buffer, 0, back, 2);
+    PLAIT_TRY(plait_conf_do(queues[0], &read, 1));
     PLAIT_CONF_EXPECT(back[0] == (uint8_t)ROUNDS && back[1] == (uint8_t)ROUNDS,
                       "after %d turns the bytes are %d and %d", ROUNDS, back[0], back[1]);
     return PLAIT_OK;
 }
 
-static plait_status check_timeline(plait_conf *c, void *user) {
-    (void)user;
-    return with_bench(c, timeline);
+/* ---- the host ---- */
+
+typedef struct waiting {
+    plait_conf *c;
+    plait_event *event;
+} waiting;
+
+static plait_status wait_for_one(void *user, int index) {
+    waiting *w = user;
+    if (index == N_WAITERS) { /* the one who signals */
+        plait_conf_sleep_ns(5 * MILLISECOND);
+        for (uint64_t i = 1; i <= N_WAITERS; i++) PLAIT_TRY(w->c->v->event_signal(w->event, i));
+        return PLAIT_OK;
+    }
+    return plait_conf_await(w->c, w->event, (uint64_t)index + 1, "a signal of the host, for a thread");
 }
-static plait_status check_timeout(plait_conf *c, void *user) {
+
+/* The host reaches a value: threads and queues go on, those that wait already and those that come later. */
+static plait_status host_signal(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *queue;
+    plait_event *event, *done;
     (void)user;
-    return with_bench(c, timeout);
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &done));
+    plait_command list[] = {plait_conf_wait(event, &numbers[3]), plait_conf_signal(done, &numbers[1]),
+                            plait_conf_wait(event, &numbers[4]), plait_conf_signal(done, &numbers[2])};
+    PLAIT_TRY(plait_conf_submit(queue, list, PLAIT_COUNT_OF(list)));
+    waiting w = {c, event};
+    PLAIT_TRY(plait_conf_parallel(N_WAITERS + 1, wait_for_one, &w));
+    PLAIT_TRY(plait_conf_await(c, done, 2, "a queue that waited for the host"));
+    return expect_value(c, event, N_WAITERS);
 }
-static plait_status check_later(plait_conf *c, void *user) {
-    (void)user;
-    return with_bench(c, later_signal);
+
+#define FAILS(call, what) (plait_conf_forget_message(), expect_failure((call), (what)))
+
+static plait_status expect_failure(plait_status status, const char *what) {
+    PLAIT_TRY(plait_conf_failed(status, PLAIT_CANCELLED, what));
+    PLAIT_CONF_EXPECT(strstr(plait_error_message(), "told so by the suite"), "%s: the message is \"%.200s\"",
+                      what, plait_error_message());
+    return PLAIT_OK;
 }
-static plait_status check_turns(plait_conf *c, void *user) {
+
+/* The host ends a timeline: what was reached stays, everything else fails with the first reason, now and later. */
+static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_error_record first = {PLAIT_CANCELLED, "told so by the suite"},
+                       other = {PLAIT_IO, "another reason, later"};
+    plait_queue *queue, *free_queue;
+    plait_event *event, *done;
+    plait_buffer *buffer;
+    unsigned char image[64];
+    uint64_t value = 99;
     (void)user;
-    return with_bench(c, turns);
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &free_queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &done));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, 64, PLAIT_BUFFER_STATE, &buffer));
+    memset(image, 1, sizeof image);
+    plait_command fill = plait_conf_fill(buffer, 0, 64, 1);
+    PLAIT_TRY(plait_conf_do(free_queue, &fill, 1));
+    plait_command list[] = {plait_conf_wait(event, &numbers[3]), plait_conf_fill(buffer, 0, 64, 2),
+                            plait_conf_signal(done, &numbers[1])};
+    PLAIT_TRY(plait_conf_submit(queue, list, 3));
+    PLAIT_TRY(c->v->event_signal(event, 2));
+    c->v->event_fail(event, &first);
+    c->v->event_fail(event, &other);
+    for (int twice = 0; twice < 2; twice++) {
+        plait_conf_forget_message();
+        PLAIT_TRY(
+            expect_failure(c->v->event_wait(event, 3, c->patience_ns), "a wait for an event that failed"));
+        PLAIT_TRY(FAILS(c->v->event_query(event, &value), "a query of an event that failed"));
+        PLAIT_CONF_EXPECT(value == 99, "a failed event_query has set its output");
+        PLAIT_TRY(plait_error_context(c->v->event_wait(event, 2, c->patience_ns),
+                                      "a value reached before the failure"));
+        PLAIT_TRY(FAILS(c->v->event_wait(done, 1, c->patience_ns), "a wait for a queue that waited for it"));
+        PLAIT_TRY(FAILS(c->v->synchronise(queue), "synchronise of a queue that waited for it"));
+    }
+    PLAIT_TRY(plait_conf_expect(kit, free_queue, buffer, image, "a buffer of a queue whose wait failed"));
+    return c->v->health(c->device);
+}
+
+/* Events come and go while others use theirs, right after the wait that saw them. */
+static plait_status come_and_go(void *user, int index) {
+    plait_conf *c = user;
+    plait_queue *queue = NULL;
+    plait_status status = c->v->queue_create(c->device, 0, &queue);
+    (void)index;
+    for (int i = 0; i < N_EVENTS && status == PLAIT_OK; i++) {
+        plait_event *event = NULL;
+        status = c->v->event_create(c->device, &event);
+        if (status != PLAIT_OK) break;
+        plait_command signal = plait_conf_signal(event, &numbers[1]);
+        status = plait_conf_submit(queue, &signal, 1);
+        if (status == PLAIT_OK) status = plait_conf_await(c, event, 1, "an event of one of several threads");
+        c->v->event_destroy(event);
+    }
+    if (queue) c->v->queue_destroy(queue);
+    return status;
+}
+
+static plait_status check_short_lives(plait_conf *c, void *user) {
+    (void)user;
+    return plait_conf_parallel(3, come_and_go, c);
 }
 
 void plait_conf_events(plait_conf *c) {
-    plait_conf_check(c, "event/timeline", check_timeline, NULL);
-    plait_conf_check(c, "event/timeout", check_timeout, NULL);
-    plait_conf_check(c, "event/later-signal", check_later, NULL);
-    plait_conf_check(c, "event/turns", check_turns, NULL);
+    plait_conf_check_kit(c, "event/timeline", timeline, NULL);
+    plait_conf_check_kit(c, "event/never-back", never_back, NULL);
+    plait_conf_check_kit(c, "event/timeout", timeout, NULL);
+    plait_conf_check_kit(c, "event/not-early", not_early, NULL);
+    plait_conf_check_kit(c, "event/not-late", not_late, NULL);
+    plait_conf_check_kit(c, "event/later-signal", later_signal, NULL);
+    plait_conf_check_kit(c, "event/turns", turns, NULL);
+    plait_conf_check_kit(c, "event/host-signal", host_signal, NULL);
+    plait_conf_check_kit(c, "event/host-fail", host_fail, NULL);
+    plait_conf_check(c, "event/short-lives", check_short_lives, NULL);
 }

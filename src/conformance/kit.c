@@ -2,6 +2,7 @@
 #include "conformance/kit.h"
 
 #include "base/alloc.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "base/thread.h"
 
@@ -16,19 +17,31 @@ typedef struct kit_check {
     const void *user;
 } kit_check;
 
+/* A check that returned early may have left queues that wait: nobody else will tell them. */
+static void release_waiters(plait_conf_kit *kit) {
+    plait_error_record reason = {.status = PLAIT_CANCELLED, .message = "the check that waits has failed"};
+    for (int i = 0; i < kit->n_events; i++)
+        kit->events[i]->device->vtable->event_fail(kit->events[i], &reason);
+}
+
 static plait_status with_kit(plait_conf *c, void *user) {
     const kit_check *check = user;
     plait_conf_kit *kit = plait_alloc_array(1, sizeof *kit);
     if (!kit) return plait_error_memory("conformance", sizeof *kit);
     kit->c = c;
     plait_status status = check->fn(c, kit, check->user);
+    plait_error_record result = {0};
+    if (status != PLAIT_OK) {
+        plait_error_save(status, &result);
+        release_waiters(kit);
+    }
     while (kit->n_queues) plait_conf_drop_queue(kit, kit->queues[0]);
     while (kit->n_events) plait_conf_drop_event(kit, kit->events[kit->n_events - 1]);
     while (kit->n_buffers) plait_conf_drop_buffer(kit, kit->buffers[0]);
     while (kit->n_devices) plait_conf_drop_device(kit, kit->devices[kit->n_devices - 1]);
     while (kit->n_blocks) free(kit->blocks[--kit->n_blocks]);
     free(kit);
-    return status;
+    return status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&result);
 }
 
 void plait_conf_check_kit(plait_conf *c, const char *name, plait_conf_kit_fn fn, const void *user) {
@@ -211,12 +224,25 @@ plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_bu
     return status;
 }
 
+void plait_conf_forget_message(void) {
+    plait_error_set(PLAIT_OK, "%s", "");
+}
+
 plait_status plait_conf_failed(plait_status actual, plait_status expected, const char *what) {
     PLAIT_CONF_EXPECT(actual == expected, "%s: %s, expected %s", what, plait_status_name(actual),
                       plait_status_name(expected));
     PLAIT_CONF_EXPECT(strlen(plait_error_message()) > 10, "%s: %s without a message", what,
                       plait_status_name(actual));
     return PLAIT_OK;
+}
+
+plait_status plait_conf_optional(plait_conf *c, plait_status status, const char *what) {
+    if (status == PLAIT_UNSUPPORTED) PLAIT_TRY(plait_conf_failed(status, PLAIT_UNSUPPORTED, what));
+    return plait_conf_may_lack(c, status);
+}
+
+bool plait_conf_own_memory(const plait_conf *c) {
+    return !c->info.unified_memory && c->info.memory_total_bytes < plait_os_memory_total();
 }
 
 /* ---- threads ---- */

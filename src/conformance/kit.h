@@ -69,8 +69,21 @@ plait_status plait_conf_all(const unsigned char *actual, int expected, uint64_t 
 plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_buffer *buffer,
                                const unsigned char *expected, const char *what);
 
+/* The thread's message becomes empty, so that one which is there afterwards is of the calls in between. */
+void plait_conf_forget_message(void);
 /* The call failed with this status, and left a message that says more than a word. */
 plait_status plait_conf_failed(plait_status actual, plait_status expected, const char *what);
+
+/* The same for a call, whose message is its own. */
+#define PLAIT_CONF_FAILS(call, expected, what)                                                               \
+    (plait_conf_forget_message(), plait_conf_failed((call), (expected), (what)))
+/* Of an optional call, in front of which the message was forgotten: lacking, with the device's own words, when it said
+ * UNSUPPORTED; a failure when it said so without any. */
+plait_status plait_conf_optional(plait_conf *c, plait_status status, const char *what);
+
+/* True when the device's numbers of free memory are its own: those of unified memory, or of a device that may use all that
+ * the host has, move with what other programs do. */
+bool plait_conf_own_memory(const plait_conf *c);
 
 /* ---- threads ---- */
 

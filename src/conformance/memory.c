@@ -1,182 +1,294 @@
-/* Buffers and transfers: sizes and offsets that are no round numbers, limits, import of host memory. */
-#include "base/alloc.h"
+/* Buffers: sizes, usages, what the host sees of them, that they are apart from each other, import of host memory, and
+ * what happens when there is no more. Moving bytes is copies.c's matter. */
 #include "base/size.h"
-#include "conformance/suite.h"
+#include "conformance/kit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 5000 };
+enum { IMPORT_BYTES = 5000, N_APART = 40, MAX_CHUNKS = 64, GUARD = 0xC3 };
+/* Memory of a device that is worth being used up in a test: more would take long. */
+#define MAX_EXHAUSTED_BYTES ((uint64_t)256 << 30)
 
-/* Two buffers and their host images. */
-typedef struct pair {
-    plait_buffer *a, *b;
-    unsigned char *host_a, *host_b, *back;
-} pair;
+static const uint32_t usages[] = {PLAIT_BUFFER_WEIGHTS, PLAIT_BUFFER_STATE, PLAIT_BUFFER_TEMPORARY,
+                                  PLAIT_BUFFER_STAGING};
 
-static void pair_end(plait_conf *c, pair *p) {
-    if (p->a) c->v->buffer_destroy(p->a);
-    if (p->b) c->v->buffer_destroy(p->b);
-    free(p->host_a);
-    free(p->host_b);
-    free(p->back);
+static plait_status sizes(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    static const uint64_t some[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 100003};
+    (void)user;
+    for (size_t u = 0; u < PLAIT_COUNT_OF(usages); u++)
+        for (size_t i = 0; i < PLAIT_COUNT_OF(some); i++) {
+            plait_buffer *buffer = NULL;
+            PLAIT_TRY(plait_conf_buffer(kit, c->device, some[i], usages[u], &buffer));
+            PLAIT_CONF_EXPECT(buffer->size_bytes == some[i] && buffer->device == c->device,
+                              "a buffer of %llu bytes says %llu", (unsigned long long)some[i],
+                              (unsigned long long)buffer->size_bytes);
+            PLAIT_CONF_EXPECT(buffer->usage == usages[u], "a buffer for usage %u says %u", usages[u],
+                              buffer->usage);
+        }
+    return PLAIT_OK;
 }
 
-static plait_status pair_begin(plait_conf *c, pair *p) {
-    p->host_a = plait_alloc_array(BUFFER_BYTES, 1);
-    p->host_b = plait_alloc_array(BUFFER_BYTES, 1);
-    p->back = plait_alloc_array(BUFFER_BYTES, 1);
-    if (!p->host_a || !p->host_b || !p->back) return plait_error_memory("conformance", 3 * BUFFER_BYTES);
-    PLAIT_TRY(c->v->buffer_create(c->device, BUFFER_BYTES, PLAIT_BUFFER_STATE, &p->a));
-    PLAIT_TRY(c->v->buffer_create(c->device, BUFFER_BYTES, PLAIT_BUFFER_TEMPORARY, &p->b));
-    PLAIT_CONF_EXPECT(p->a->size_bytes == BUFFER_BYTES && p->a->device == c->device,
-                      "buffer_create: size %llu, expected %d", (unsigned long long)p->a->size_bytes,
-                      BUFFER_BYTES);
-    for (int i = 0; i < BUFFER_BYTES; i++) {
-        p->host_a[i] = (unsigned char)(i * 7 + 3);
-        p->host_b[i] = (unsigned char)(i * 13 + 5);
+/* ---- what the host sees ---- */
+
+/* A pointer that a buffer shows is its memory: bytes go both ways through it. */
+static plait_status host_sees(plait_conf *c, plait_conf_kit *kit, plait_buffer *buffer) {
+    enum { BYTES = 1000 };
+    unsigned char in[BYTES], out[BYTES];
+    plait_queue *queue;
+    plait_conf_pattern(in, BYTES, 3);
+    memset(out, 0, sizeof out);
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    plait_command write = plait_conf_write(buffer, 0, in, BYTES),
+                  read = plait_conf_read(buffer, 0, out, BYTES);
+    PLAIT_TRY(plait_conf_do(queue, &write, 1));
+    PLAIT_TRY(plait_conf_same(buffer->host, in, BYTES, "what the host sees of a mapped buffer"));
+    plait_conf_pattern(in, BYTES, 4);
+    memcpy(buffer->host, in, BYTES);
+    PLAIT_TRY(plait_conf_do(queue, &read, 1));
+    return plait_conf_same(out, in, BYTES, "what a mapped buffer sees of the host");
+}
+
+static plait_status mapped(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    (void)user;
+    for (size_t u = 0; u < PLAIT_COUNT_OF(usages); u++) {
+        plait_buffer *buffer;
+        bool must = usages[u] == PLAIT_BUFFER_STAGING || (c->info.caps & PLAIT_CAP_MAPPED);
+        PLAIT_TRY(plait_conf_buffer(kit, c->device, 1000, usages[u], &buffer));
+        PLAIT_CONF_EXPECT(buffer->host || !must, "a buffer for usage %u is not mapped for the host",
+                          usages[u]);
+        if (buffer->host) PLAIT_TRY(host_sees(c, kit, buffer));
     }
     return PLAIT_OK;
 }
 
-static plait_status run(plait_conf *c, const plait_command *commands, int n) {
-    PLAIT_TRY(c->v->submit(c->queue, commands, n));
-    return c->v->synchronise(c->queue);
-}
+/* ---- apart ---- */
 
-static plait_command write_of(plait_buffer *buffer, uint64_t offset, const void *host, uint64_t n) {
-    return (plait_command){.kind = PLAIT_COMMAND_WRITE,
-                           .transfer = {.region = {buffer, offset, n}, .host = (void *)(uintptr_t)host}};
-}
-
-static plait_command read_of(plait_buffer *buffer, uint64_t offset, void *host, uint64_t n) {
-    return (plait_command){.kind = PLAIT_COMMAND_READ,
-                           .transfer = {.region = {buffer, offset, n}, .host = host}};
-}
-
-/* Reads a whole buffer and compares it with its image. */
-static plait_status expect_bytes(plait_conf *c, pair *p, plait_buffer *buffer, const unsigned char *host) {
-    plait_command read = read_of(buffer, 0, p->back, BUFFER_BYTES);
-    PLAIT_TRY(run(c, &read, 1));
-    for (int i = 0; i < BUFFER_BYTES; i++)
-        PLAIT_CONF_EXPECT(p->back[i] == host[i], "byte %d of the buffer is %d, expected %d", i, p->back[i],
-                          host[i]);
-    return PLAIT_OK;
-}
-
-static const struct {
-    uint64_t source, target, n;
-} moves[] = {{0, 0, 1},    {1, 3, 5},   {63, 64, 65},    {7, 1000, 4000 - 7},
-             {4999, 0, 1}, {12, 12, 0}, {128, 4096, 256}};
-
-static plait_status move_bytes(plait_conf *c, pair *p) {
-    plait_command first[] = {write_of(p->a, 0, p->host_a, BUFFER_BYTES),
-                             write_of(p->b, 0, p->host_b, BUFFER_BYTES)};
-    PLAIT_TRY(run(c, first, 2));
-    for (size_t i = 0; i < PLAIT_COUNT_OF(moves); i++) {
-        uint64_t n = moves[i].n, source = moves[i].source, target = moves[i].target;
-        plait_command copy = {.kind = PLAIT_COMMAND_COPY,
-                              .copy = {.source = {p->a, source, n}, .target = {p->b, target, n}}};
-        PLAIT_TRY(run(c, &copy, 1));
-        memcpy(p->host_b + target, p->host_a + source, n);
-        PLAIT_TRY(expect_bytes(c, p, p->b, p->host_b));
-        /* Part of a write: less than its region holds. */
-        uint64_t part = n / 2;
-        plait_command write = write_of(p->a, source, p->host_b, n);
-        write.transfer.size_bytes = &part;
-        PLAIT_TRY(run(c, &write, 1));
-        memcpy(p->host_a + source, p->host_b, part);
-        plait_command fill = {.kind = PLAIT_COMMAND_FILL,
-                              .fill = {.region = {p->b, source, n}, .byte = (uint8_t)(i + 1)}};
-        PLAIT_TRY(run(c, &fill, 1));
-        memset(p->host_b + source, (int)i + 1, n);
-        PLAIT_TRY(expect_bytes(c, p, p->a, p->host_a));
-        PLAIT_TRY(expect_bytes(c, p, p->b, p->host_b));
+/* Buffers come and go; those that stay keep their bytes, and no two share any. */
+static plait_status apart(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_buffer *buffers[N_APART];
+    unsigned char image[3000], back[3000];
+    (void)user;
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t i = 0; i < N_APART; i++) {
+            uint64_t n = 100 + (i * 731 + round * 97) % 2900;
+            if (round && i % 3 != round) continue;
+            if (round) plait_conf_drop_buffer(kit, buffers[i]);
+            PLAIT_TRY(plait_conf_buffer(kit, c->device, n, usages[i % 3], &buffers[i]));
+            plait_command fill = plait_conf_fill(buffers[i], 0, n, (uint8_t)(i + 100 * round));
+            PLAIT_TRY(plait_conf_do(c->queue, &fill, 1));
+        }
+    for (uint32_t i = 0; i < N_APART; i++) {
+        uint64_t n = buffers[i]->size_bytes;
+        plait_command read = plait_conf_read(buffers[i], 0, back, n);
+        memset(image, (uint8_t)(i + (i % 3 ? 100 * (i % 3) : 0)), n);
+        PLAIT_TRY(plait_conf_do(c->queue, &read, 1));
+        PLAIT_TRY(plait_conf_same(back, image, n, "a buffer beside others that came and went"));
     }
     return PLAIT_OK;
 }
 
-static plait_status check_moves(plait_conf *c, void *user) {
-    pair p = {0};
-    (void)user;
-    plait_status status = pair_begin(c, &p);
-    if (status == PLAIT_OK) status = move_bytes(c, &p);
-    pair_end(c, &p);
-    return status;
-}
+/* ---- too much ---- */
 
-static plait_status check_staging(plait_conf *c, void *user) {
-    (void)user;
-    plait_buffer *buffer = NULL;
-    PLAIT_TRY(c->v->buffer_create(c->device, 1000, PLAIT_BUFFER_STAGING, &buffer));
-    bool mapped = buffer->host != NULL;
-    c->v->buffer_destroy(buffer);
-    PLAIT_CONF_EXPECT(mapped, "a staging buffer is not mapped for the host");
-    return PLAIT_OK;
-}
-
-static plait_status check_sizes(plait_conf *c, void *user) {
-    (void)user;
-    for (uint64_t n = 0; n <= 1; n++) {
+static plait_status oversized(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    static const uint64_t some[] = {(uint64_t)1 << 60, UINT64_MAX - 63, UINT64_MAX};
+    (void)kit, (void)user;
+    for (size_t i = 0; i <= PLAIT_COUNT_OF(some); i++) {
         plait_buffer *buffer = NULL;
-        PLAIT_TRY(c->v->buffer_create(c->device, n, PLAIT_BUFFER_STATE, &buffer));
-        uint64_t size = buffer->size_bytes;
-        c->v->buffer_destroy(buffer);
-        PLAIT_CONF_EXPECT(size == n, "a buffer of %llu bytes says %llu", (unsigned long long)n,
-                          (unsigned long long)size);
-    }
-    return PLAIT_OK;
-}
-
-/* What cannot be had is refused, and the device goes on. */
-static plait_status check_oversized(plait_conf *c, void *user) {
-    (void)user;
-    static const uint64_t sizes[] = {(uint64_t)1 << 60, UINT64_MAX - 63, UINT64_MAX};
-    for (size_t i = 0; i < PLAIT_COUNT_OF(sizes); i++) {
-        plait_buffer *buffer = NULL;
-        plait_status status = c->v->buffer_create(c->device, sizes[i], PLAIT_BUFFER_TEMPORARY, &buffer);
+        uint64_t size = i < PLAIT_COUNT_OF(some) ? some[i] : c->info.max_buffer_bytes + 1;
+        plait_conf_forget_message();
+        plait_status status = c->v->buffer_create(c->device, size, PLAIT_BUFFER_TEMPORARY, &buffer);
         if (status == PLAIT_OK) c->v->buffer_destroy(buffer);
-        PLAIT_CONF_EXPECT(status == PLAIT_OUT_OF_MEMORY, "a buffer of %llu bytes: %s, expected OUT_OF_MEMORY",
-                          (unsigned long long)sizes[i], plait_status_name(status));
-        PLAIT_CONF_EXPECT(buffer == NULL, "a failed buffer_create set its output");
-        PLAIT_CONF_EXPECT(plait_error_message()[0], "a failed buffer_create left no message");
+        PLAIT_CONF_EXPECT(buffer == NULL || status == PLAIT_OK, "a failed buffer_create has set its output");
+        PLAIT_TRY(plait_conf_failed(status, PLAIT_OUT_OF_MEMORY, "a buffer larger than the largest"));
     }
     return c->v->health(c->device);
 }
 
-static plait_status use_import(plait_conf *c, pair *p, plait_buffer *imported) {
-    plait_command commands[] = {
-        write_of(p->b, 0, p->host_b, BUFFER_BYTES),
-        {.kind = PLAIT_COMMAND_COPY, .copy = {{p->b, 3, 100}, {imported, 17, 100}, NULL, NULL}},
-    };
-    PLAIT_TRY(run(c, commands, 2));
-    PLAIT_CONF_EXPECT(imported->size_bytes == BUFFER_BYTES, "an import of %d bytes says %llu", BUFFER_BYTES,
-                      (unsigned long long)imported->size_bytes);
-    PLAIT_CONF_EXPECT(memcmp(p->host_a + 17, p->host_b + 3, 100) == 0,
-                      "a copy into imported memory is not seen by the host");
-    return expect_bytes(c, p, imported, p->host_a);
+static plait_status own_memory(plait_conf *c) {
+    return plait_conf_own_memory(c) ? PLAIT_OK : plait_conf_lack(c, "the device's memory is the host's");
 }
 
-static plait_status check_import(plait_conf *c, void *user) {
-    pair p = {0};
-    plait_buffer *imported = NULL;
+static plait_status query(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    uint64_t total = 0, before = 0, during = 0, after = 0, bytes = 0;
+    const uint64_t size = 100001;
+    plait_buffer *buffer;
     (void)user;
-    plait_status status = pair_begin(c, &p);
-    if (status == PLAIT_OK)
-        status = plait_conf_may_lack(
-            c, c->v->buffer_import(c->device, p.host_a, BUFFER_BYTES, PLAIT_BUFFER_WEIGHTS, &imported));
-    if (status == PLAIT_OK) {
-        status = use_import(c, &p, imported);
-        c->v->buffer_destroy(imported);
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &before));
+    PLAIT_CONF_EXPECT(total == c->info.memory_total_bytes,
+                      "memory_query: %llu bytes in all, describe says %llu", (unsigned long long)total,
+                      (unsigned long long)c->info.memory_total_bytes);
+    PLAIT_CONF_EXPECT(before <= total, "memory_query: %llu bytes are free of %llu",
+                      (unsigned long long)before, (unsigned long long)total);
+    PLAIT_TRY(own_memory(c));
+    PLAIT_TRY(c->v->allocation_bytes(c->device, size, PLAIT_BUFFER_STATE, &bytes));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, size, PLAIT_BUFFER_STATE, &buffer));
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &during));
+    plait_conf_drop_buffer(kit, buffer);
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &after));
+    PLAIT_CONF_EXPECT(
+        before - during >= size && before - during <= bytes,
+        "a buffer of %llu bytes took %llu, expected between that and the %llu of allocation_bytes",
+        (unsigned long long)size, (unsigned long long)(before - during), (unsigned long long)bytes);
+    PLAIT_CONF_EXPECT(after == before, "of %llu free bytes %llu are left after a buffer has come and gone",
+                      (unsigned long long)before, (unsigned long long)after);
+    return PLAIT_OK;
+}
+
+static plait_status allocation(plait_conf *c, void *user) {
+    static const uint64_t some[] = {0, 1, 63, 64, 65, 1000, 4096, 4097, 1000000, 1000001};
+    uint64_t last = 0;
+    (void)user;
+    for (size_t i = 0; i < PLAIT_COUNT_OF(some); i++) {
+        uint64_t bytes = UINT64_MAX;
+        PLAIT_TRY(c->v->allocation_bytes(c->device, some[i], PLAIT_BUFFER_STATE, &bytes));
+        PLAIT_CONF_EXPECT(bytes >= some[i] && bytes >= last && bytes != UINT64_MAX,
+                          "allocation_bytes: %llu for a buffer of %llu, and %llu for a smaller one",
+                          (unsigned long long)bytes, (unsigned long long)some[i], (unsigned long long)last);
+        last = bytes;
     }
-    pair_end(c, &p);
+    return PLAIT_OK;
+}
+
+/* Marks both ends of a chunk, and says whether marks are there. */
+static plait_status mark(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
+    plait_command fill[] = {plait_conf_fill(buffer, 0, 64, byte),
+                            plait_conf_fill(buffer, buffer->size_bytes - 64, 64, byte)};
+    return plait_conf_do(c->queue, fill, 2);
+}
+
+static plait_status marked(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
+    unsigned char back[128];
+    plait_command read[] = {plait_conf_read(buffer, 0, back, 64),
+                            plait_conf_read(buffer, buffer->size_bytes - 64, back + 64, 64)};
+    PLAIT_TRY(plait_conf_do(c->queue, read, 2));
+    return plait_conf_all(back, byte, sizeof back, "a buffer while memory runs out");
+}
+
+/* Takes chunks until there are no more; what is left must be less than one takes. */
+static plait_status use_up(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
+                           int *n) {
+    uint64_t total, left, bytes;
+    plait_status status = PLAIT_OK;
+    *n = 0;
+    PLAIT_TRY(c->v->allocation_bytes(c->device, chunk, PLAIT_BUFFER_STATE, &bytes));
+    for (; *n < MAX_CHUNKS; ++*n) {
+        plait_conf_forget_message();
+        chunks[*n] = NULL;
+        status = plait_conf_buffer(kit, c->device, chunk, PLAIT_BUFFER_STATE, &chunks[*n]);
+        if (status != PLAIT_OK) break;
+        PLAIT_TRY(mark(c, chunks[*n], (uint8_t)(*n + 1)));
+    }
+    PLAIT_CONF_EXPECT(chunks[*n] == NULL, "a failed buffer_create has set its output");
+    PLAIT_TRY(plait_conf_failed(status, PLAIT_OUT_OF_MEMORY, "a buffer when memory is used up"));
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &left));
+    PLAIT_CONF_EXPECT(
+        left < bytes,
+        "memory_query: %llu bytes are free when a buffer of %llu, which takes %llu, can not be had",
+        (unsigned long long)left, (unsigned long long)chunk, (unsigned long long)bytes);
+    for (int i = 0; i < *n; i++) PLAIT_TRY(marked(c, chunks[i], (uint8_t)(i + 1)));
+    return c->v->health(c->device);
+}
+
+static plait_status exhaustion(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_buffer *chunks[MAX_CHUNKS + 1];
+    uint64_t total, before, after;
+    int first = 0, second = 0;
+    (void)user;
+    PLAIT_TRY(own_memory(c));
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &before));
+    if (before > MAX_EXHAUSTED_BYTES)
+        return plait_conf_lack(c, "the device has too much memory to use it all up");
+    uint64_t chunk = before / 24 + 129;
+    if (chunk > c->info.max_buffer_bytes) chunk = c->info.max_buffer_bytes;
+    if (chunk < 256 || before / chunk >= MAX_CHUNKS)
+        return plait_conf_lack(c, "buffers are too small to use the memory up with some");
+    PLAIT_TRY(use_up(c, kit, chunk, chunks, &first));
+    for (int i = 0; i < first; i++) plait_conf_drop_buffer(kit, chunks[i]);
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &after));
+    PLAIT_CONF_EXPECT(after == before, "of %llu free bytes %llu came back", (unsigned long long)before,
+                      (unsigned long long)after);
+    PLAIT_TRY(use_up(c, kit, chunk, chunks, &second));
+    PLAIT_CONF_EXPECT(first == second, "memory held %d buffers, and %d after they were gone", first, second);
+    /* A hole in the middle serves a smaller one. */
+    plait_conf_drop_buffer(kit, chunks[first / 2]);
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, chunk / 2, PLAIT_BUFFER_STATE, &chunks[first / 2]));
+    PLAIT_TRY(mark(c, chunks[first / 2], 0xEE));
+    for (int i = 0; i < first; i++) PLAIT_TRY(marked(c, chunks[i], i == first / 2 ? 0xEE : (uint8_t)(i + 1)));
+    return PLAIT_OK;
+}
+
+/* ---- host memory ---- */
+
+/* The host's bytes are the buffer's: both see at once what the other does, and nothing beside them changes. */
+static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_buffer *imported = NULL, *other;
+    unsigned char *host, *image, *block;
+    (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, IMPORT_BYTES + 128, &block));
+    PLAIT_TRY(plait_conf_bytes(kit, IMPORT_BYTES, &image));
+    memset(block, GUARD, IMPORT_BYTES + 128);
+    host = block + 64;
+    plait_conf_pattern(host, IMPORT_BYTES, 1);
+    plait_conf_forget_message();
+    plait_status status = c->v->buffer_import(c->device, host, IMPORT_BYTES, PLAIT_BUFFER_WEIGHTS, &imported);
+    PLAIT_TRY(plait_conf_optional(c, status, "buffer_import"));
+    PLAIT_TRY(plait_conf_keep_buffer(kit, imported));
+    PLAIT_CONF_EXPECT(imported->size_bytes == IMPORT_BYTES, "an import of %d bytes says %llu", IMPORT_BYTES,
+                      (unsigned long long)imported->size_bytes);
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, IMPORT_BYTES, PLAIT_BUFFER_STATE, &other));
+    plait_conf_pattern(host, IMPORT_BYTES, 2);
+    memcpy(image, host, IMPORT_BYTES);
+    plait_command out = plait_conf_copy(imported, 0, other, 0, IMPORT_BYTES);
+    PLAIT_TRY(plait_conf_do(c->queue, &out, 1));
+    PLAIT_TRY(plait_conf_expect(kit, c->queue, other, image,
+                                "a copy of imported memory that the host has changed"));
+    plait_command back[] = {plait_conf_fill(other, 0, IMPORT_BYTES, 77),
+                            plait_conf_copy(other, 3, imported, 17, 100)};
+    PLAIT_TRY(plait_conf_do(c->queue, back, 2));
+    memset(image + 17, 77, 100);
+    PLAIT_TRY(plait_conf_same(host, image, IMPORT_BYTES,
+                              "imported memory after a copy into it, as the host sees it"));
+    PLAIT_TRY(plait_conf_expect(kit, c->queue, imported, image, "imported memory, as the device sees it"));
+    plait_conf_drop_buffer(kit, imported);
+    PLAIT_TRY(plait_conf_same(host, image, IMPORT_BYTES, "host memory after its import is gone"));
+    PLAIT_TRY(plait_conf_all(block, GUARD, 64, "host memory in front of an import"));
+    return plait_conf_all(host + IMPORT_BYTES, GUARD, 64, "host memory behind an import");
+}
+
+static plait_status pinned(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    enum { BYTES = 40001 };
+    plait_buffer *buffer;
+    unsigned char *host = NULL, *image;
+    (void)user;
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    PLAIT_TRY(plait_conf_bytes(kit, BYTES, &image));
+    plait_conf_pattern(image, BYTES, 12);
+    plait_conf_forget_message();
+    plait_status status = c->v->host_alloc(c->device, BYTES, (void **)&host);
+    PLAIT_TRY(plait_conf_optional(c, status, "host_alloc"));
+    bool aligned = host && (uintptr_t)host % 64 == 0;
+    if (aligned) {
+        memcpy(host, image, BYTES);
+        plait_command list[] = {plait_conf_write(buffer, 0, host, BYTES), plait_conf_fill(buffer, 5, 100, 3),
+                                plait_conf_read(buffer, 0, host, BYTES)};
+        status = plait_conf_do(c->queue, list, 3);
+        memset(image + 5, 3, 100);
+        if (status == PLAIT_OK) status = plait_conf_same(host, image, BYTES, "pinned memory after a read");
+    }
+    c->v->host_free(c->device, host);
+    PLAIT_CONF_EXPECT(aligned, "host_alloc gave %p, expected an address that is a multiple of 64",
+                      (void *)host);
     return status;
 }
 
 void plait_conf_memory(plait_conf *c) {
-    plait_conf_check(c, "memory/sizes", check_sizes, NULL);
-    plait_conf_check(c, "memory/staging", check_staging, NULL);
-    plait_conf_check(c, "memory/moves", check_moves, NULL);
-    plait_conf_check(c, "memory/oversized", check_oversized, NULL);
-    plait_conf_check(c, "memory/import", check_import, NULL);
+    plait_conf_check_kit(c, "memory/sizes", sizes, NULL);
+    plait_conf_check_kit(c, "memory/mapped", mapped, NULL);
+    plait_conf_check_kit(c, "memory/apart", apart, NULL);
+    plait_conf_check_kit(c, "memory/oversized", oversized, NULL);
+    plait_conf_check_kit(c, "memory/query", query, NULL);
+    plait_conf_check(c, "memory/allocation", allocation, NULL);
+    plait_conf_check_kit(c, "memory/exhaustion", exhaustion, NULL);
+    plait_conf_check_kit(c, "memory/import", import, NULL);
+    plait_conf_check_kit(c, "memory/pinned", pinned, NULL);
 }

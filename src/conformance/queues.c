@@ -1,43 +1,32 @@
-/* Queues: commands run in order, lists may be many, fields behind pointers are read when the command runs, and
- * destroying a queue waits for it. */
+/* Queues: commands run in order, lists may be many, fields behind pointers are read when the command runs, a queue that
+ * waits holds up nobody else, and destroying a queue waits for it. */
 #include "base/size.h"
-#include "conformance/suite.h"
+#include "base/thread.h"
+#include "conformance/kit.h"
 
 #include <string.h>
 
-enum { BYTES = 256, MANY = 600 };
+enum { BYTES = 256, MANY = 600, LARGE = 1 << 20, N_QUEUES = 8, N_THREADS = 4 };
+#define MILLISECOND ((uint64_t)1000000)
 
-/* A queue of its own, a buffer, and commands that outlive the queue. */
-typedef struct bench {
-    plait_queue *queue;
-    plait_buffer *buffer;
-    plait_command commands[MANY];
-} bench;
-
-static plait_status bench_begin(plait_conf *c, uint32_t flags, bench *b) {
-    PLAIT_TRY(c->v->queue_create(c->device, flags, &b->queue));
-    return c->v->buffer_create(c->device, BYTES, PLAIT_BUFFER_STATE, &b->buffer);
-}
-
-static void bench_end(plait_conf *c, bench *b) {
-    if (b->queue) c->v->queue_destroy(b->queue);
-    if (b->buffer) c->v->buffer_destroy(b->buffer);
-}
+static const uint64_t one = 1, two = 2;
 
 /* Each list overwrites byte i % BYTES with its number, and the bytes behind with the same: the last one wins. */
-static plait_status many_lists(plait_conf *c, bench *b) {
-    plait_command *commands = b->commands;
+static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_command *commands;
+    plait_buffer *buffer;
+    plait_queue *queue;
     unsigned char back[BYTES];
+    PLAIT_TRY(plait_conf_bytes(kit, MANY * sizeof *commands, (unsigned char **)&commands));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, *(const uint32_t *)user, &queue));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
     for (int i = 0; i < MANY; i++) {
         uint64_t at = (uint64_t)(i % BYTES);
-        commands[i] = (plait_command){.kind = PLAIT_COMMAND_FILL,
-                                      .fill = {{b->buffer, at, BYTES - at}, (uint8_t)(i / BYTES + i)}};
-        PLAIT_TRY(c->v->submit(b->queue, &commands[i], 1));
+        commands[i] = plait_conf_fill(buffer, at, BYTES - at, (uint8_t)(i / BYTES + i));
+        PLAIT_TRY(plait_conf_submit(queue, &commands[i], 1));
     }
-    plait_command read = {.kind = PLAIT_COMMAND_READ,
-                          .transfer = {.region = {b->buffer, 0, BYTES}, .host = back}};
-    PLAIT_TRY(c->v->submit(b->queue, &read, 1));
-    PLAIT_TRY(c->v->synchronise(b->queue));
+    plait_command read = plait_conf_read(buffer, 0, back, BYTES);
+    PLAIT_TRY(plait_conf_do(queue, &read, 1));
     for (int i = 0; i < BYTES; i++) {
         /* The last list that begins at i or before it. */
         int last = MANY - 1, start = last - last % BYTES, final = i < last % BYTES ? start + i : last;
@@ -47,82 +36,286 @@ static plait_status many_lists(plait_conf *c, bench *b) {
     return PLAIT_OK;
 }
 
-static plait_status check_many(plait_conf *c, void *user) {
-    bench b = {0};
-    plait_status status = bench_begin(c, *(const uint32_t *)user, &b);
-    if (status == PLAIT_OK) status = many_lists(c, &b);
-    bench_end(c, &b);
-    return status;
+/* Large copies that read what the one before wrote, and overwrite what the one before read. */
+static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_buffer *a, *b;
+    plait_queue *queue;
+    unsigned char *in, *out;
+    plait_command list[64];
+    int n = 0;
+    if (c->info.memory_free_bytes < 4 * LARGE || c->info.max_buffer_bytes < LARGE)
+        return plait_conf_lack(c, "the device has too little memory for large copies");
+    PLAIT_TRY(plait_conf_queue(kit, c->device, *(const uint32_t *)user, &queue));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, LARGE, PLAIT_BUFFER_STATE, &a));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, LARGE, PLAIT_BUFFER_STATE, &b));
+    PLAIT_TRY(plait_conf_bytes(kit, LARGE, &in));
+    PLAIT_TRY(plait_conf_bytes(kit, LARGE, &out));
+    plait_conf_pattern(in, LARGE, 9);
+    for (int round = 0; round < 10; round++) {
+        list[n++] = plait_conf_write(a, 0, in, LARGE); /* a: pattern */
+        list[n++] = plait_conf_copy(a, 0, b, 0, LARGE);
+        list[n++] = plait_conf_fill(a, 0, LARGE, (uint8_t)round); /* after b has it */
+        list[n++] = plait_conf_copy(b, 0, a, 0, LARGE - 1);       /* a: pattern, last byte round */
+        list[n++] = plait_conf_fill(b, 0, LARGE, 0xEE);
+    }
+    list[n++] = plait_conf_copy(a, 0, b, 0, LARGE);
+    list[n++] = plait_conf_read(b, 0, out, LARGE);
+    in[LARGE - 1] = 9;
+    PLAIT_TRY(plait_conf_submit(queue, list, n / 2));
+    PLAIT_TRY(plait_conf_do(queue, list + n / 2, n - n / 2));
+    return plait_conf_same(out, in, LARGE, "bytes after copies that depend on each other");
 }
 
 /* One list, several times: what its pointers show has changed in between. */
-static plait_status reused_list(plait_conf *c, bench *b) {
+static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char source[BYTES], back[BYTES];
     uint64_t size = 0;
-    const plait_command list[] = {
-        {.kind = PLAIT_COMMAND_FILL, .fill = {{b->buffer, 0, BYTES}, 0}},
-        {.kind = PLAIT_COMMAND_WRITE,
-         .transfer = {.region = {b->buffer, 0, BYTES}, .host = source, .size_bytes = &size}},
-        {.kind = PLAIT_COMMAND_READ, .transfer = {.region = {b->buffer, 0, BYTES}, .host = back}},
-    };
+    plait_buffer *buffer;
+    plait_queue *queue;
+    (void)user;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    plait_command list[] = {plait_conf_fill(buffer, 0, BYTES, 0), plait_conf_write(buffer, 0, source, BYTES),
+                            plait_conf_read(buffer, 0, back, BYTES)};
+    list[1].transfer.size_bytes = &size;
     for (int round = 1; round < BYTES; round += 11) {
         size = (uint64_t)round;
         memset(source, round, sizeof source);
-        PLAIT_TRY(c->v->submit(b->queue, list, PLAIT_COUNT_OF(list)));
-        PLAIT_TRY(c->v->synchronise(b->queue));
+        PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
         for (int i = 0; i < BYTES; i++)
-            PLAIT_CONF_EXPECT(back[i] == (i < round ? round : 0), "round %d: byte %d is %d", round, i,
-                              back[i]);
+            PLAIT_CONF_EXPECT(back[i] == (i < round ? round : 0), "round %d: byte %d is %d, expected %d",
+                              round, i, back[i], i < round ? round : 0);
     }
     return PLAIT_OK;
 }
 
-static plait_status check_reuse(plait_conf *c, void *user) {
-    bench b = {0};
-    (void)user;
-    plait_status status = bench_begin(c, 0, &b);
-    if (status == PLAIT_OK) status = reused_list(c, &b);
-    bench_end(c, &b);
-    return status;
+/* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. */
+static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    uint64_t stored[2] = {37, 5}, shown[2] = {100, 100};
+    unsigned char *image, mail[64];
+    plait_buffer *numbers, *buffer;
+    plait_queue *queue;
+    plait_event *event;
+    uint64_t reached = 0;
+    PLAIT_TRY(plait_conf_bytes(kit, BYTES, &image));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, *(const uint32_t *)user, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, sizeof stored, PLAIT_BUFFER_STATE, &numbers));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    plait_command before[] = {plait_conf_write(numbers, 0, stored, sizeof stored),
+                              plait_conf_fill(buffer, 0, BYTES, 1), plait_conf_fill(buffer, 0, 64, 9)};
+    PLAIT_TRY(plait_conf_do(queue, before, 3));
+    memset(mail, 4, sizeof mail);
+    plait_command list[] = {plait_conf_read(numbers, 0, shown, sizeof shown),
+                            plait_conf_copy(buffer, 0, buffer, 100, 50), plait_conf_read(buffer, 0, mail, 64),
+                            plait_conf_write(buffer, 180, mail, 64), plait_conf_signal(event, &shown[1])};
+    list[1].copy.size_bytes = list[3].transfer.size_bytes = &shown[0];
+    PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
+    memset(image, 1, BYTES);
+    memset(image, 9, 64);
+    memset(image + 100, 9, 37);
+    memset(image + 180, 9, 37);
+    PLAIT_TRY(plait_conf_expect(kit, queue, buffer, image,
+                                "a buffer after commands whose sizes an earlier command has brought"));
+    PLAIT_TRY(c->v->event_query(event, &reached));
+    PLAIT_CONF_EXPECT(reached == 5,
+                      "the event is at %llu, expected the 5 that an earlier command has brought",
+                      (unsigned long long)reached);
+    return PLAIT_OK;
 }
+
+/* ---- waiting queues ---- */
+
+/* A deep queue behind a wait: submit does not block, nothing runs before, everything after. */
+static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    const int n = c->options.deep ? 20000 : 2000;
+    plait_command *commands;
+    plait_queue *stalled, *other;
+    plait_event *gate;
+    plait_buffer *buffer, *apart;
+    unsigned char *image;
+    (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, (uint64_t)n * sizeof *commands, (unsigned char **)&commands));
+    PLAIT_TRY(plait_conf_bytes(kit, BYTES, &image));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &gate));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &stalled));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &other));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &apart));
+    plait_command clear[] = {plait_conf_fill(buffer, 0, BYTES, 0), plait_conf_fill(apart, 0, BYTES, 0)};
+    PLAIT_TRY(plait_conf_do(other, clear, 2));
+    plait_command wait = plait_conf_wait(gate, &one);
+    plait_status status = plait_conf_submit(stalled, &wait, 1);
+    for (int i = 0; i < n && status == PLAIT_OK; i++) {
+        commands[i] = plait_conf_fill(buffer, (uint64_t)(i % BYTES), 1, (uint8_t)(i / BYTES + 1));
+        status = plait_conf_submit(stalled, &commands[i], 1);
+    }
+    /* Meanwhile another queue is free, and sees nothing of it. */
+    plait_command work = plait_conf_fill(apart, 0, BYTES, 5);
+    if (status == PLAIT_OK) status = plait_conf_do(other, &work, 1);
+    if (status == PLAIT_OK)
+        status = plait_conf_expect(kit, other, buffer, image, "a buffer of a queue that waits");
+    plait_status opened = c->v->event_signal(gate, 1);
+    PLAIT_TRY(status);
+    PLAIT_TRY(opened);
+    PLAIT_TRY(c->v->synchronise(stalled));
+    for (int i = 0; i < n; i++) image[i % BYTES] = (uint8_t)(i / BYTES + 1);
+    return plait_conf_expect(kit, other, buffer, image, "a buffer after a deep queue");
+}
+
+/* ---- many queues ---- */
+
+typedef struct crowd {
+    plait_conf *c;
+    plait_queue *queues[N_QUEUES];
+    plait_buffer *buffer; /* BYTES for each queue */
+} crowd;
+
+static plait_status work_apart(void *user, int index) {
+    crowd *w = user;
+    unsigned char in[BYTES] = {0}, out[BYTES] = {0};
+    uint64_t at = (uint64_t)index * BYTES;
+    plait_command list[] = {plait_conf_write(w->buffer, at, in, BYTES),
+                            plait_conf_read(w->buffer, at, out, BYTES)};
+    for (uint32_t round = 0; round < 100; round++) {
+        plait_conf_pattern(in, BYTES, round + 1000 * (uint32_t)index);
+        PLAIT_TRY(plait_conf_do(w->queues[index], list, 2));
+        PLAIT_TRY(plait_conf_same(out, in, BYTES, "bytes of one of several queues"));
+    }
+    return PLAIT_OK;
+}
+
+/* Eight queues at a time, each driven by a thread; and what is beyond is refused in words, if it is. */
+static plait_status many_queues(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    crowd w = {.c = c};
+    (void)user;
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, (uint64_t)BYTES * N_QUEUES, PLAIT_BUFFER_STATE, &w.buffer));
+    for (int i = 0; i < N_QUEUES - 1; i++) /* the suite has one of the eight */
+        PLAIT_TRY(plait_conf_queue(kit, c->device, i % 3 ? 0 : PLAIT_QUEUE_COPY, &w.queues[i]));
+    PLAIT_TRY(plait_conf_parallel(N_QUEUES - 1, work_apart, &w));
+    for (int i = 0; i < 16; i++) {
+        plait_queue *more = NULL;
+        plait_conf_forget_message();
+        plait_status status = plait_conf_queue(kit, c->device, 0, &more);
+        if (status == PLAIT_OK) continue;
+        PLAIT_CONF_EXPECT(more == NULL, "a failed queue_create has set its output");
+        PLAIT_TRY(plait_conf_failed(status, PLAIT_LIMIT, "one queue too many"));
+        break;
+    }
+    return work_apart(&w, 0);
+}
+
+/* ---- the end ---- */
 
 /* Everything that was submitted is done when queue_destroy returns. */
-static plait_status check_destroy(plait_conf *c, void *user) {
-    bench b = {0};
-    unsigned char source[BYTES], back[BYTES] = {0};
+static plait_status destroyed(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    unsigned char *source, *back;
+    plait_buffer *buffer;
+    plait_queue *queue;
     (void)user;
-    memset(source, 0x5A, sizeof source);
-    plait_command list[] = {
-        {.kind = PLAIT_COMMAND_WRITE, .transfer = {.region = {NULL, 0, BYTES}, .host = source}},
-        {.kind = PLAIT_COMMAND_READ, .transfer = {.region = {NULL, 0, BYTES}, .host = back}},
-    };
-    plait_status status = bench_begin(c, 0, &b);
-    list[0].transfer.region.buffer = list[1].transfer.region.buffer = b.buffer;
-    if (status == PLAIT_OK) status = c->v->submit(b.queue, list, 2);
-    if (b.queue) c->v->queue_destroy(b.queue);
-    b.queue = NULL;
-    if (status == PLAIT_OK && memcmp(back, source, BYTES) != 0)
-        status = plait_error(PLAIT_INTERNAL, "queue_destroy did not wait for its commands");
-    bench_end(c, &b);
-    return status;
+    PLAIT_TRY(plait_conf_bytes(kit, LARGE, &source));
+    PLAIT_TRY(plait_conf_bytes(kit, LARGE, &back));
+    uint64_t n = c->info.max_buffer_bytes < LARGE ? BYTES : LARGE;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, n, PLAIT_BUFFER_STATE, &buffer));
+    plait_conf_pattern(source, n, 6);
+    plait_command list[] = {plait_conf_write(buffer, 0, source, n), plait_conf_read(buffer, 0, back, n)};
+    PLAIT_TRY(plait_conf_submit(queue, list, 2));
+    plait_conf_drop_queue(kit, queue);
+    return plait_conf_same(back, source, n, "what was read by a queue that is destroyed");
 }
 
-static plait_status check_empty(plait_conf *c, void *user) {
-    bench b = {0};
+typedef struct opener {
+    plait_event *gate;
+    plait_status status;
+} opener;
+
+static void *open_later(void *user) {
+    opener *o = user;
+    plait_conf_sleep_ns(30 * MILLISECOND);
+    o->status = o->gate->device->vtable->event_signal(o->gate, 1);
+    return NULL;
+}
+
+/* The same while the queue waits for an event that comes later. */
+static plait_status destroyed_waiting(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    unsigned char back[BYTES] = {0};
+    plait_buffer *buffer;
+    plait_queue *queue;
+    plait_thread thread = {0};
+    opener o = {0};
     (void)user;
-    plait_status status = bench_begin(c, 0, &b);
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &o.gate));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    plait_command list[] = {plait_conf_wait(o.gate, &one), plait_conf_fill(buffer, 0, BYTES, 0x5A),
+                            plait_conf_read(buffer, 0, back, BYTES)};
+    PLAIT_TRY(plait_thread_start(&thread, "plait-open", open_later, &o));
+    plait_status status = plait_conf_submit(queue, list, 3);
+    if (status == PLAIT_OK) plait_conf_drop_queue(kit, queue);
+    plait_thread_join(&thread);
+    PLAIT_TRY(status);
+    PLAIT_TRY(o.status);
+    return plait_conf_all(back, 0x5A, BYTES, "what was read by a waiting queue that is destroyed");
+}
+
+static plait_status empty(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    plait_queue *queue;
     plait_command none = {.kind = PLAIT_COMMAND_FILL};
-    if (status == PLAIT_OK) status = c->v->submit(b.queue, &none, 0);
-    if (status == PLAIT_OK) status = c->v->synchronise(b.queue);
-    bench_end(c, &b);
-    return status;
+    (void)user;
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(c->v->synchronise(queue));
+    PLAIT_TRY(plait_conf_submit(queue, &none, 0));
+    return c->v->synchronise(queue);
+}
+
+/* A list that waits in the middle: what is in front of the wait is done before, what is behind after. */
+static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    unsigned char *image;
+    plait_queue *queue, *other;
+    plait_event *done, *gate;
+    plait_buffer *buffer;
+    (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, BYTES, &image));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &other));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &done));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &gate));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
+    plait_command list[] = {plait_conf_fill(buffer, 0, BYTES, 1),
+                            plait_conf_signal(done, &one),
+                            plait_conf_wait(gate, &one),
+                            plait_conf_fill(buffer, 0, BYTES / 2, 2),
+                            plait_conf_copy(buffer, 0, buffer, BYTES / 2, 64),
+                            plait_conf_signal(done, &two)};
+    PLAIT_TRY(plait_conf_submit(queue, list, PLAIT_COUNT_OF(list)));
+    plait_status status = plait_conf_await(c, done, 1, "a signal in front of a wait");
+    memset(image, 1, BYTES);
+    if (status == PLAIT_OK)
+        status = plait_conf_expect(kit, other, buffer, image,
+                                   "a buffer while its queue waits in the middle of a list");
+    plait_status opened = c->v->event_signal(gate, 1);
+    PLAIT_TRY(status);
+    PLAIT_TRY(opened);
+    PLAIT_TRY(plait_conf_await(c, done, 2, "a signal behind a wait"));
+    memset(image, 2, BYTES / 2 + 64);
+    return plait_conf_expect(kit, other, buffer, image, "a buffer after its queue went on");
 }
 
 void plait_conf_queues(plait_conf *c) {
-    uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE;
-    plait_conf_check(c, "queue/many", check_many, &own_thread);
-    plait_conf_check(c, "queue/many-inline", check_many, &caller);
-    plait_conf_check(c, "queue/reuse", check_reuse, NULL);
-    plait_conf_check(c, "queue/destroy", check_destroy, NULL);
-    plait_conf_check(c, "queue/empty", check_empty, NULL);
+    static const uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE, engine = PLAIT_QUEUE_COPY;
+    plait_conf_check_kit(c, "queue/many", many_lists, &own_thread);
+    plait_conf_check_kit(c, "queue/many-inline", many_lists, &caller);
+    plait_conf_check_kit(c, "queue/many-copy-queue", many_lists, &engine);
+    plait_conf_check_kit(c, "queue/hazards", hazards, &own_thread);
+    plait_conf_check_kit(c, "queue/hazards-copy-queue", hazards, &engine);
+    plait_conf_check_kit(c, "queue/reuse", reused_list, NULL);
+    plait_conf_check_kit(c, "queue/read-late", read_late, &own_thread);
+    plait_conf_check_kit(c, "queue/read-late-inline", read_late, &caller);
+    plait_conf_check_kit(c, "queue/wait-between", in_the_middle, NULL);
+    plait_conf_check_kit(c, "queue/deep", deep, NULL);
+    plait_conf_check_kit(c, "queue/eight", many_queues, NULL);
+    plait_conf_check_kit(c, "queue/destroy", destroyed, NULL);
+    plait_conf_check_kit(c, "queue/destroy-waiting", destroyed_waiting, NULL);
+    plait_conf_check_kit(c, "queue/empty", empty, NULL);
 }

@@ -19,6 +19,8 @@ void plait_conf_work_init(plait_conf_work *w, plait_conf *c) {
     w->tensors = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->tensors);
     w->values = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->values);
     w->nodes = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES, sizeof *w->nodes);
+    w->operands =
+        plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES * PLAIT_CONF_OPERANDS, sizeof *w->operands);
 }
 
 void plait_conf_work_deinit(plait_conf_work *w) {
@@ -40,7 +42,7 @@ static uint64_t place(uint64_t *total, uint64_t alignment, uint64_t size_bytes) 
 
 /* Values are placed when they are added; only freeze makes the images. False when the bench is full. */
 static bool has_room(const plait_conf_work *w) {
-    return w->tensors && w->values && w->nodes && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
+    return w->tensors && w->values && w->nodes && w->operands && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
 }
 
 int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_extent outer, uint64_t shift,
@@ -88,7 +90,12 @@ int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inp
     plait_op_use use = *attrs_of;
     if (!has_room(w) || w->n_nodes == PLAIT_CONF_MAX_NODES) return -1;
     plait_segment_node *node = &w->nodes[w->n_nodes];
-    *node = (plait_segment_node){.op = use.op, .name = use.op->name, .node = (uint32_t)w->n_nodes};
+    plait_segment_operand *operands = w->operands + (size_t)w->n_nodes * PLAIT_CONF_OPERANDS;
+    *node = (plait_segment_node){.op = use.op,
+                                 .name = use.op->name,
+                                 .node = (uint32_t)w->n_nodes,
+                                 .inputs = operands,
+                                 .outputs = operands + PLAIT_MAX_INPUTS};
     use.n_inputs = n_inputs;
     use.present = 0;
     for (int i = 0; i < n_inputs; i++) {
@@ -147,7 +154,8 @@ plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
-    if (!w->tensors || !w->values || !w->nodes || !w->shown) return plait_error_memory("conformance", 0);
+    if (!w->tensors || !w->values || !w->nodes || !w->operands || !w->shown)
+        return plait_error_memory("conformance", 0);
     for (int v = 0; v < w->n_values; v++) {
         PLAIT_TRY(plait_conf_device_bytes(w, v, &size));
         w->values[v].offset = w->shown[v] = place(&w->device_bytes, alignment, size);

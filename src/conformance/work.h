@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "conformance/suite.h"
 
+/* Room for the operands of any node. */
+enum { PLAIT_CONF_OPERANDS = PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS };
 enum { PLAIT_CONF_MAX_TENSORS = 96, PLAIT_CONF_MAX_NODES = 48, PLAIT_CONF_MAX_DIMS = 2 };
 /* What bytes that belong to nobody hold, and how many of them lie between values at least. */
 enum { PLAIT_CONF_NOBODY = 0xFF, PLAIT_CONF_GAP_BYTES = 64 };
@@ -37,7 +39,7 @@ typedef struct plait_conf_work {
     plait_conf_tensor *tensors;
     plait_conf_value *values;
     plait_segment_node *nodes;
-    plait_segment_operand *operands; /* of the nodes, with room for the most that a node can have */
+    plait_segment_operand *operands; /* PLAIT_CONF_OPERANDS a node */
     int64_t bounds[PLAIT_CONF_MAX_DIMS], dims[PLAIT_CONF_MAX_DIMS];
     uint64_t device_bytes, host_bytes; /* of the images */
     unsigned char *host;               /* Owned by the arena, once frozen: the values in file form */

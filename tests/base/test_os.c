@@ -259,6 +259,11 @@ static void test_machine(void **state) {
     assert_true(plait_os_memory_available() > 0);
     assert_true(plait_os_memory_available() <= plait_os_memory_total());
     assert_true(plait_os_peak_resident() > 100000);
+    uint64_t before = plait_os_heap_bytes();
+    void *block = malloc(100000);
+    assert_non_null(block);
+    if (before) assert_true(plait_os_heap_bytes() >= before + 100000);
+    free(block);
     assert_true(plait_os_page_bytes() >= 4096 && (plait_os_page_bytes() & (plait_os_page_bytes() - 1)) == 0);
 }
 
