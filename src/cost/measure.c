@@ -250,24 +250,26 @@ static uint64_t per_second(double amount, uint64_t ns) {
     return (uint64_t)(amount * 1e9 / (double)ns);
 }
 
-/* Many columns: arithmetic decides. */
-static plait_status measure_product(bench *b, plait_dtype dtype, uint64_t *out) {
-    enum { K = 1024, M = 1024 };
-    bool can;
-    int64_t columns;
-    uint64_t ns;
-    PLAIT_TRY(build_product(b, dtype, K, M, COLUMNS, &can));
-    if (!can) return PLAIT_OK;
-    PLAIT_TRY(time_growing(b, &columns, &ns));
-    *out = per_second(2.0 * K * M * (double)columns, ns);
-    return PLAIT_OK;
-}
-
 /* What a buffer of the bench may take: a share of the device's memory, so that measuring never fills it. */
 static uint64_t at_most(const bench *b, uint64_t wanted) {
     uint64_t most = b->info.memory_free_bytes / 8;
     if (b->info.max_buffer_bytes < most) most = b->info.max_buffer_bytes;
     return wanted < most ? wanted : most;
+}
+
+/* Many columns: arithmetic decides. A device of little memory gets a smaller product, or none. */
+static plait_status measure_product(bench *b, plait_dtype dtype, uint64_t *out) {
+    int64_t k = 1024, m = 1024, columns = COLUMNS;
+    bool can;
+    uint64_t ns;
+    while (m > 32 && (uint64_t)(4 * k * m + 4 * (k + m) * columns) > at_most(b, UINT64_MAX))
+        m /= 2, columns /= 2;
+    if (m <= 32) return PLAIT_OK;
+    PLAIT_TRY(build_product(b, dtype, k, m, columns, &can));
+    if (!can) return PLAIT_OK;
+    PLAIT_TRY(time_growing(b, &columns, &ns));
+    *out = per_second(2.0 * (double)k * (double)m * (double)columns, ns);
+    return PLAIT_OK;
 }
 
 /* One column: the bytes of the weight decide. A small weight first tells how long a large one would take. */
@@ -349,7 +351,7 @@ static plait_status measure_attention(bench *b, uint64_t *out) {
     inputs[PLAIT_ATTENTION_SEQUENCES] = new_value(b, &per_token, 0);
     inputs[PLAIT_ATTENTION_PAGES] = new_value(b, &pages, -1);
     PLAIT_TRY(add_node(b, PLAIT_OP_attention, inputs, 6, 2, &y));
-    if (!supported(b)) return PLAIT_OK;
+    if (!supported(b) || b->value_bytes > at_most(b, UINT64_MAX)) return PLAIT_OK;
     double flop = 0;
     plait_op_use use = {.op = b->nodes[0].op, .n_inputs = 6, .n_outputs = 1, .present = b->nodes[0].present};
     memcpy(use.attrs, b->nodes[0].attrs, sizeof use.attrs);

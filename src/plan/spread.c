@@ -195,7 +195,7 @@ static plait_status count_held(spread *p) {
     const plait_survey *s = &p->survey;
     for (int d = 0; d < p->n_devices; d++) {
         plait_device *device = s->context->devices[d].device;
-        uint64_t sums[2] = {0}, bytes[2];
+        uint64_t sums[2] = {0}, bytes[2] = {0};
         for (size_t i = 0; i < s->n_items; i++) {
             plait_encoding_offer form;
             if (!plait_survey_holds(s, &s->items[i], d)) continue;
@@ -206,8 +206,9 @@ static plait_status count_held(spread *p) {
                 return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
         }
         for (int k = 0; k < 2; k++)
-            PLAIT_TRY(device->vtable->allocation_bytes(
-                device, sums[k], k ? PLAIT_BUFFER_STATE : PLAIT_BUFFER_WEIGHTS, &bytes[k]));
+            if (sums[k])
+                PLAIT_TRY(device->vtable->allocation_bytes(
+                    device, sums[k], k ? PLAIT_BUFFER_STATE : PLAIT_BUFFER_WEIGHTS, &bytes[k]));
         if (!plait_add_u64(bytes[0], bytes[1], &p->held[d]))
             return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
     }
@@ -220,7 +221,8 @@ static bool shrink_room(spread *p) {
     uint64_t shared = 0, shared_budget = 0, most = 0;
     int largest = -1;
     for (int d = 0; d < p->n_devices; d++) {
-        uint64_t need = p->held[d] + reserve_of(p, d);
+        /* A device that holds nothing runs nothing, as far as residence can tell. */
+        uint64_t need = p->held[d] ? p->held[d] + reserve_of(p, d) : 0;
         if (need > p->budget[d]) {
             p->room[d] = minus(p->room[d], need - p->budget[d]);
             return true;
