@@ -64,6 +64,7 @@ struct plait_context {
     plait_monitor *monitor; /* Owned. NULL: the devices are not watched. */
     int n_devices;
     plait_context_entry *devices;
+    uint32_t n_denied; /* bits set in `denied` of all devices */
     pthread_mutex_t submit_lock;
     bool lock_ready;
     plait_arena_pool pool; /* memory of plans */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "device/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +215,7 @@ static void release_plans(plait_engine *engine) {
 
 /* Temporaries of each device, which its plans share; inputs have memory of their own in each run. */
 static void measure_temporaries(const plait_model *model, plait_engine *engine, uint64_t *out) {
+    engine->temporary_bytes = 0;
     for (int d = 0; d < plait_context_device_count(model->context); d++) {
         uint64_t most = 0, inputs = 0;
         for (int g = 0; g < N_GRAPHS; g++) {
@@ -228,7 +230,8 @@ static void measure_temporaries(const plait_model *model, plait_engine *engine, 
 }
 
 /* Residence is decided before plans tell how large temporaries are. Where they do not fit beside it, residence is decided
- * again with room kept for them; and again where that made others of them larger. */
+ * again with room kept for them; and again where that made others of them larger. Likewise where a device turns out to
+ * refuse an op. */
 static plait_status plan_within_memory(plait_model *model, plait_engine *engine) {
     enum { ATTEMPTS = 4 };
     size_t n = (size_t)plait_context_device_count(model->context);
@@ -236,8 +239,15 @@ static plait_status plan_within_memory(plait_model *model, plait_engine *engine)
     if (!temporary) return plait_error_memory("plans", n);
     plait_status status = PLAIT_OK;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        uint32_t n_denied = model->context->n_denied;
         status = make_residence(model, engine);
         if (status == PLAIT_OK) status = make_plans(model, engine);
+        if (status != PLAIT_OK && model->context->n_denied > n_denied) {
+            release_plans(
+                engine); /* a device refused what weights were put there for; that happens once for each op */
+            attempt--;
+            continue;
+        }
         if (status != PLAIT_OK) break;
         measure_temporaries(model, engine, temporary);
         status = plait_residence_check(engine->residence, temporary);

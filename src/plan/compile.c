@@ -16,9 +16,10 @@ static void set_address(const plait_plan *plan, plait_segment_operand *operand) 
 static plait_status compile_segment(plait_plan *plan, plait_plan_segment *segment) {
     plait_device *device = plan->context->devices[segment->device].device;
     segment->segment.n_slots = (int)plait_plan_slot_count(plan, segment->device);
-    return plait_error_context(
-        device->vtable->compile(device, &segment->segment, &segment->prepared, &segment->program),
-        "compiling for %s", device->name);
+    plait_status status =
+        device->vtable->compile(device, &segment->segment, &segment->prepared, &segment->program);
+    plait_error_context(status, "compiling for %s", device->name);
+    return plait_plan_refused(plan, segment, true, status);
 }
 
 void plait_plan_set_addresses(plait_plan *plan) {

@@ -116,9 +116,11 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     return PLAIT_OK;
 }
 
-plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const plait_graph *graph,
-                                 const plait_plan_options *options) {
+/* One attempt. *out_again: a device refused what it had accepted, and is not asked again. */
+static plait_status try_to_make(plait_plan **out, plait_context *context, const plait_graph *graph,
+                                const plait_plan_options *options, bool *out_again) {
     plait_plan *plan = plait_alloc_array(1, sizeof *plan);
+    *out_again = false;
     if (!plan) return plait_error_memory("plan", sizeof *plan);
     atomic_init(&plan->references, 1);
     plan->context = context;
@@ -129,12 +131,22 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
     plan->name = plait_arena_string(&plan->arena, options && options->name ? options->name : graph->name);
     plait_status status = plan->name ? make(plan, options) : plait_error_memory("plan", 0);
     if (status != PLAIT_OK) {
+        *out_again = plan->denied;
         plait_error_context(status, "plan of %s", options && options->name ? options->name : graph->name);
         plait_plan_release(plan);
         return status;
     }
     *out = plan;
     return PLAIT_OK;
+}
+
+plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const plait_graph *graph,
+                                 const plait_plan_options *options) {
+    bool again = false;
+    plait_status status;
+    do status = try_to_make(out, context, graph, options, &again);
+    while (again); /* at most once for each op and device */
+    return status;
 }
 
 plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,

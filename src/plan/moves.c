@@ -1,7 +1,7 @@
 /* Moves: after every node has a place, groups of nodes, and single nodes, are tried on other devices, and stay where the
  * whole step is predicted to take at least 3% less. A group is what lies between two points that at most one value
- * crosses. A move within a block of a model is judged as if every block made it: forty blocks that win 2% each are worth
- * a move that none of them would be.
+ * crosses; neighbouring groups that can all go are tried together as well. A move within a block of a model is judged as
+ * if every block made it: forty blocks that win 2% each are worth a move that none of them would be.
  *
  * What a step costs: nodes on their devices, each value once to each device that reads it elsewhere, a launch for each
  * run of neighbouring nodes on one device. Costs are kept up to date locally, so a trial takes time in proportion to
@@ -32,7 +32,8 @@ typedef struct mover {
     uint32_t *seen;    /* [thing] trial in which it was counted */
     uint32_t trial;
     uint32_t *group, n_groups; /* [node] */
-    double threshold;
+    double threshold;          /* of one block */
+    uint32_t *blocks;          /* [node] blocks that begin before it */
     plait_arena arena;
 } mover;
 
@@ -135,26 +136,71 @@ static void go_back(mover *m, uint32_t begin, uint32_t end, const int *before) {
         if (m->p->device[n] != before[n - begin]) put(m, n, before[n - begin]);
 }
 
-/* Tries [begin, end) on every device and keeps the best, if it wins enough. */
-static bool try_nodes(mover *m, uint32_t begin, uint32_t end, int *room) {
-    double now = cost_around(m, begin, end), best_gain = m->threshold;
-    int best = -1;
-    for (int d = 0; d < (int)m->n_devices; d++) {
-        if (go(m, begin, end, d, room)) {
-            double gain = now - cost_around(m, begin, end);
-            if (gain > best_gain) best_gain = gain, best = d;
-        }
-        go_back(m, begin, end, room);
-    }
-    if (best < 0) return false;
-    go(m, begin, end, best, room);
+static void note_moves(mover *m, uint32_t begin, uint32_t end, const int *before) {
     for (uint32_t n = begin; n < end; n++) {
         plait_placement *placement = &m->p->plan->placements[n];
-        if (m->p->device[n] == room[n - begin]) continue;
+        if (m->p->device[n] == before[n - begin]) continue;
         placement->cause = PLAIT_CAUSE_COST;
         placement->reason = "";
     }
+}
+
+/* What is won when [begin, end) goes to a device; it is back afterwards. `now`: what it costs where it is. */
+static double gain_on(mover *m, uint32_t begin, uint32_t end, int device, double now, int *room) {
+    double gain = 0;
+    if (go(m, begin, end, device, room)) gain = now - cost_around(m, begin, end);
+    go_back(m, begin, end, room);
+    return gain;
+}
+
+/* What moving [begin, end) must win. */
+static double threshold_of(const mover *m, uint32_t begin, uint32_t end) {
+    uint32_t n = m->blocks[end] - m->blocks[begin];
+    return m->threshold * (n > 1 ? n : 1);
+}
+
+/* Tries [begin, end) on every device and keeps the best, if it wins enough. */
+static bool try_nodes(mover *m, uint32_t begin, uint32_t end, int *room) {
+    double now = cost_around(m, begin, end), best_gain = threshold_of(m, begin, end);
+    int best = -1;
+    for (int d = 0; d < (int)m->n_devices; d++) {
+        double gain = gain_on(m, begin, end, d, now, room);
+        if (gain > best_gain) best_gain = gain, best = d;
+    }
+    if (best < 0) return false;
+    go(m, begin, end, best, room);
+    note_moves(m, begin, end, room);
     return true;
+}
+
+/* Whether every node of [begin, end) may go to the device. */
+static bool all_may_move(const mover *m, uint32_t begin, uint32_t end, int device) {
+    for (uint32_t n = begin; n < end; n++)
+        if (!may_move(m, n, device)) return false;
+    return true;
+}
+
+/* Neighbouring groups that can all go to a device go there together: one of them alone may win less than its way there
+ * and back costs. */
+static bool try_runs(mover *m, int *room) {
+    uint32_t n_nodes = (uint32_t)m->graph->n_nodes;
+    bool moved = false;
+    for (int d = 0; d < (int)m->n_devices; d++)
+        for (uint32_t begin = 0, end; begin < n_nodes; begin = end) {
+            uint32_t n_groups = 0, next = begin;
+            for (end = begin; end < n_nodes; end = next, n_groups++) {
+                for (next = end + 1; next < n_nodes && m->group[next] == m->group[end];) next++;
+                if (!all_may_move(m, end, next, d)) break;
+            }
+            if (n_groups == 0) end = next; /* a group that stays */
+            if (n_groups < 2) continue;
+            double gain = gain_on(m, begin, end, d, cost_around(m, begin, end), room);
+            if (gain <= threshold_of(m, begin, end)) continue;
+            go(m, begin, end, d, room);
+            note_moves(m, begin, end, room);
+            moved = true;
+        }
+    return moved;
 }
 
 /* ---- all ---- */
@@ -188,19 +234,24 @@ static void count_reads(mover *m) {
     }
 }
 
-/* What a move must win: 3% of the step, shared by the blocks. */
-static double threshold_of(const mover *m) {
-    double n_blocks = 0;
+/* 3% of the step for each block; and how many blocks begin before each node. */
+static plait_status find_threshold(mover *m) {
+    uint32_t n_blocks = 0, n_nodes = (uint32_t)m->graph->n_nodes;
     int32_t last = -1;
-    for (uint32_t n = 0; n < m->graph->n_nodes; n++) {
+    m->blocks = plait_arena_alloc(&m->arena, (size_t)n_nodes + 1, sizeof *m->blocks);
+    if (!m->blocks) return plait_error_memory("placement", n_nodes);
+    for (uint32_t n = 0; n < n_nodes; n++) {
         int32_t block = m->graph->nodes[n].block;
+        m->blocks[n] = n_blocks;
         if (block >= 0 && block != last) n_blocks++, last = block;
     }
-    return LEAST_GAIN * cost_of_step(m) / (n_blocks > 1 ? n_blocks : 1);
+    m->blocks[n_nodes] = n_blocks;
+    m->threshold = LEAST_GAIN * cost_of_step(m) / (n_blocks > 1 ? n_blocks : 1);
+    return PLAIT_OK;
 }
 
 static bool play_round(mover *m, int *room) {
-    bool moved = false;
+    bool moved = try_runs(m, room);
     uint32_t n_nodes = (uint32_t)m->graph->n_nodes;
     for (uint32_t begin = 0, end; begin < n_nodes; begin = end) {
         for (end = begin + 1; end < n_nodes && m->group[end] == m->group[begin];) end++;
@@ -218,8 +269,8 @@ plait_status plait_place_moves(plait_placer *p) {
     plait_status status = room ? make_tables(&m) : plait_error_memory("placement", m.graph->n_nodes);
     if (status == PLAIT_OK) {
         count_reads(&m);
-        m.threshold = threshold_of(&m);
-        for (int round = 0; round < MAX_ROUNDS && play_round(&m, room);) round++;
+        status = find_threshold(&m);
+        for (int round = 0; status == PLAIT_OK && round < MAX_ROUNDS && play_round(&m, room);) round++;
     }
     plait_arena_deinit(&m.arena);
     return status;

@@ -85,10 +85,7 @@ static plait_status place_on_one(plait_plan *plan) {
 /* ---- what a node wants ---- */
 
 static const plait_resident *resident_of(const plait_placer *p, uint32_t tensor) {
-    const plait_graph *graph = p->plan->graph;
-    const plait_graph_storage *row = &graph->storages[graph->tensors[tensor].storage];
-    if (!tensor || (row->kind != PLAIT_STORAGE_WEIGHT && row->kind != PLAIT_STORAGE_STATE)) return NULL;
-    return plait_plan_resident(p->plan, graph->tensors[tensor].storage, -1);
+    return tensor ? p->plan->residents[p->plan->graph->tensors[tensor].storage] : NULL;
 }
 
 /* Home of the state that the node writes, or else reads; -1 when there is none. */

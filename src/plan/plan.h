@@ -310,6 +310,7 @@ struct plait_plan {
     plait_cost cost;
     struct plait_weighed *weighed;
     plait_expected_steps steps_expected;
+    bool denied; /* while being made: a device refused an op, which is denied there now; worth another try */
     uint32_t *value_of; /* [device * n_storages + storage] -> value + 1, 0: not there */
     plait_plan_value *values;
     plait_plan_segment *segments;
@@ -351,6 +352,10 @@ plait_status plait_plan_verify_queues(const plait_plan *plan);
 plait_status plait_plan_verify_versions(const plait_plan *plan);
 plait_status plait_plan_verify_staging(const plait_plan *plan);
 plait_status plait_plan_compile(plait_plan *plan);
+/* Called with the failure of a device to prepare or compile a segment: finds the op that it refuses, and denies it there
+ * (`denied`). Returns the status with its message (deny.c). */
+plait_status plait_plan_refused(plait_plan *plan, const plait_plan_segment *segment, bool compiling,
+                                plait_status status);
 
 /* ---- parts of storages (transfer.c) ---- */
 

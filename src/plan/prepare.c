@@ -72,7 +72,8 @@ plait_status plait_plan_prepare(plait_plan *plan) {
     for (size_t s = 0; s < plan->n_segments; s++) {
         plait_plan_segment *segment = &plan->segments[s];
         plait_device *device = plan->context->devices[segment->device].device;
-        PLAIT_TRY(device->vtable->prepare(device, &segment->segment, &segment->prepared));
+        plait_status status = device->vtable->prepare(device, &segment->segment, &segment->prepared);
+        PLAIT_TRY(plait_plan_refused(plan, segment, false, status));
         segment->is_prepared = true;
         PLAIT_TRY(check_prepared(plan, segment));
         for (int e = 0; e < segment->prepared.n_elided; e++) {

@@ -114,8 +114,10 @@ static void extend(solver *s, int d, uint32_t i) {
     for (uint32_t j = i; j-- > 0;) {
         if (!add_unit(s, d, j, &bytes, &need)) return;
         ns += p->ns[(size_t)j * (size_t)p->n_devices + (size_t)d];
-        if (s->arrive[j] == INFINITY) continue;
-        double cost = s->arrive[j] + range_cost(s, d, bytes, ns);
+        double cost = range_cost(s, d, bytes, ns);
+        bool growing = !p->shares || (double)bytes >= s->targets[d]; /* longer ranges cost more and more */
+        if (growing && cost >= s->best[at]) return;
+        cost += s->arrive[j];
         if (cost < s->best[at]) {
             s->best[at] = cost;
             s->begin[at] = j;
@@ -156,6 +158,10 @@ static bool read_solution(const solver *s, int *out) {
     return true;
 }
 
+static uint32_t n_shared(const plait_split_problem *p) {
+    return p->first_shared[p->n_units];
+}
+
 plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, bool *out_found) {
     size_t width = (size_t)problem->n_units + 1, n = (size_t)problem->n_devices;
     plait_arena arena;
@@ -173,7 +179,8 @@ plait_status plait_split_solve(const plait_split_problem *problem, int *out_devi
     bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.empty && s.seen;
     if (all) {
         *out_found = true;
-        for (int round = 0; problem->n_units > 0 && *out_found && round < (problem->shares ? 3 : 1);
+        for (int round = 0;
+             problem->n_units > 0 && *out_found && round < (problem->shares && n_shared(problem) ? 3 : 1);
              round++) {
             set_targets(&s, round ? out_devices : NULL);
             solve(&s);

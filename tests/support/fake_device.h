@@ -7,6 +7,7 @@
  * usual; `link` and `latency`: bytes a second and nanoseconds of all its links; `reach=no`: no direct copies to others.
  * `copy`: its copy engines; `hide=yes`: its memory is not mapped and nobody else reaches it; `waits=no`: its queues wait
  * for no event of another device; `boxes=no`: copies in one dim only. `jitter`: a seed; commands take up to 200 us longer.
+ * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
 #ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
@@ -25,7 +26,7 @@ enum { FAKE_NODES_AT_MOST = 1 << 20 };
 
 typedef struct fake_device {
     plait_device base;
-    bool lacks[PLAIT_OP_COUNT];
+    bool lacks[PLAIT_OP_COUNT], refuses[PLAIT_OP_COUNT], balks[PLAIT_OP_COUNT];
     uint64_t alignment, memory_bytes, speed, link_bytes_per_s, latency_ns;
     int group, fail, launches, n_copy_queues;
     uint32_t jitter;
@@ -49,7 +50,7 @@ extern const plait_device_vtable fake_vtable;
 
 /* ---- device ---- */
 
-static inline plait_status fake_lack(fake_device *device, const char *list) {
+static inline plait_status fake_list(bool *lacks, const char *list) {
     while (*list) {
         size_t n = strcspn(list, "+");
         char name[64] = "";
@@ -57,14 +58,16 @@ static inline plait_status fake_lack(fake_device *device, const char *list) {
         memcpy(name, list, n);
         const plait_op *op = plait_op_find(name);
         if (!op) return plait_error(PLAIT_INVALID_ARGUMENT, "lack=%s: no such op", name);
-        device->lacks[op->id] = true;
+        lacks[op->id] = true;
         list += n + (list[n] == '+');
     }
     return PLAIT_OK;
 }
 
 static inline plait_status fake_option(fake_device *device, const char *option) {
-    if (strncmp(option, "lack=", 5) == 0) return fake_lack(device, option + 5);
+    if (strncmp(option, "lack=", 5) == 0) return fake_list(device->lacks, option + 5);
+    if (strncmp(option, "refuse=", 7) == 0) return fake_list(device->refuses, option + 7);
+    if (strncmp(option, "balk=", 5) == 0) return fake_list(device->balks, option + 5);
     if (strncmp(option, "align=", 6) == 0) return device->alignment = (uint64_t)atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "group=", 6) == 0) return device->group = atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "copy=", 5) == 0) return device->n_copy_queues = atoi(option + 5), PLAIT_OK;
@@ -297,6 +300,10 @@ static inline plait_status fake_prepare(plait_device *device, const plait_segmen
                                         plait_prepared *out) {
     const fake_device *fake = (const fake_device *)device;
     size_t n = (size_t)segment->n_nodes;
+    for (int k = 0; k < segment->n_nodes; k++)
+        if (fake->refuses[segment->nodes[k].op->id])
+            return plait_error(PLAIT_UNSUPPORTED, "%s does not prepare %s", device->name,
+                               segment->nodes[k].op->name);
     plait_prepared p = {.groups = plait_alloc_array(n, sizeof *p.groups),
                         .order = plait_alloc_array(n, sizeof *p.order),
                         .shared = plait_alloc_array(n * PLAIT_MAX_INPUTS, sizeof *p.shared)};
@@ -334,6 +341,10 @@ static inline void fake_program_destroy(plait_device *device, plait_program *pro
 static inline plait_status fake_compile(plait_device *device, const plait_segment *segment,
                                         const plait_prepared *prepared, plait_program **out) {
     size_t n = (size_t)segment->n_nodes;
+    for (int k = 0; k < segment->n_nodes; k++)
+        if (((fake_device *)device)->balks[segment->nodes[k].op->id])
+            return plait_error(PLAIT_INTERNAL, "%s does not compile %s", device->name,
+                               segment->nodes[k].op->name);
     plait_program *program = plait_alloc_array(1, sizeof *program);
     if (!program) return plait_error_memory("program", sizeof *program);
     program->nodes = plait_alloc_array(n, sizeof *program->nodes);

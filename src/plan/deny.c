@@ -1,0 +1,81 @@
+/* What happens when a device refuses to prepare or compile a segment although `supports` accepted each of its nodes
+ * (drivers do that): the node that it refuses is found by asking about each op of the segment alone, that op is denied
+ * on that device for as long as the context lives, and the plan is made anew without it. As an op is denied on a device
+ * once only, this ends.
+ *
+ * Not here: failures that are no refusal (memory, a lost device), and refusals of nodes that the device takes one by
+ * one: those are the caller's error. Invariant: the first message is the one that stays. */
+#include "plan/plan.h"
+
+#include "base/log.h"
+#include "base/status.h"
+
+#include <string.h>
+
+/* Statuses with which a device says no, not that something went wrong. */
+static bool is_refusal(plait_status status) {
+    return status == PLAIT_UNSUPPORTED || status == PLAIT_INVALID_ARGUMENT || status == PLAIT_INTERNAL ||
+           status == PLAIT_LIMIT || status == PLAIT_OUT_OF_RANGE;
+}
+
+/* An operand for a segment of its own: what a group would have left out exists here. */
+static plait_segment_operand alone(const plait_segment_operand *operand) {
+    plait_segment_operand copy = *operand;
+    if (copy.slot == PLAIT_NO_SLOT) copy.slot = PLAIT_SLOT_ARENA;
+    copy.needed_after = true;
+    return copy;
+}
+
+/* Prepares, and if asked compiles, one node as a segment; the result is thrown away. */
+static plait_status try_node(plait_device *device, const plait_segment *whole, const plait_segment_node *node,
+                             bool compiling) {
+    plait_segment_operand inputs[PLAIT_MAX_INPUTS], outputs[PLAIT_MAX_OUTPUTS];
+    plait_segment_node copy = *node;
+    plait_segment segment = *whole;
+    plait_prepared prepared = {0};
+    plait_program *program = NULL;
+    for (int i = 0; i < node->n_inputs; i++) inputs[i] = alone(&node->inputs[i]);
+    for (int o = 0; o < node->n_outputs; o++) outputs[o] = alone(&node->outputs[o]);
+    copy.inputs = inputs;
+    copy.outputs = outputs;
+    segment.nodes = &copy;
+    segment.n_nodes = 1;
+    segment.n_slots = 0;
+    PLAIT_TRY(device->vtable->prepare(device, &segment, &prepared));
+    segment.n_slots = whole->n_slots;
+    plait_status status =
+        compiling ? device->vtable->compile(device, &segment, &prepared, &program) : PLAIT_OK;
+    if (program) device->vtable->program_destroy(device, program);
+    device->vtable->prepared_destroy(device, &prepared);
+    return status;
+}
+
+static bool deny(plait_context *context, plait_context_entry *entry, const plait_op *op) {
+    uint64_t *word = &entry->denied[(unsigned)op->id / 64], bit = (uint64_t)1 << (unsigned)op->id % 64;
+    bool news = !(*word & bit);
+    *word |= bit;
+    context->n_denied += news;
+    return news;
+}
+
+plait_status plait_plan_refused(plait_plan *plan, const plait_plan_segment *segment, bool compiling,
+                                plait_status status) {
+    plait_context_entry *entry = &plan->context->devices[segment->device];
+    bool asked[PLAIT_OP_COUNT] = {false};
+    plait_error_record first;
+    if (status == PLAIT_OK || !is_refusal(status) || plan->context->n_devices == 1) return status;
+    plait_error_save(status, &first);
+    for (uint32_t n = 0; n < segment->n_nodes && !plan->denied; n++) {
+        const plait_segment_node *node = &segment->nodes[n];
+        if (asked[node->op->id]) continue;
+        plait_status alone_status = try_node(entry->device, &segment->segment, node, compiling);
+        /* Nodes of one op are alike but for types and shapes: all are asked until one is refused. */
+        if (alone_status == PLAIT_OK || !is_refusal(alone_status)) continue;
+        asked[node->op->id] = true;
+        plan->denied = deny(plan->context, entry, node->op);
+        if (plan->denied)
+            plait_log(&plan->context->logger, PLAIT_LOG_WARNING, "%s accepted %s and refused it: %s",
+                      entry->device->name, node->op->name, plait_error_message());
+    }
+    return plait_error_raise(&first);
+}
