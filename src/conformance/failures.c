@@ -90,6 +90,9 @@ static plait_status small_program(plait_conf *c, plait_program **out) {
     plait_operand_make_dense(&use.inputs[0]);
     use.inputs[1] = use.inputs[0];
     PLAIT_TRY(plait_op_infer(&use));
+    char reason[160] = "";
+    if (!c->v->supports(c->device, &use, NULL, reason, sizeof reason))
+        return plait_conf_lack(c, "add: %s", reason);
     plait_extent extent = {0, 1, 1, 0, 1};
     plait_segment_operand operands[3];
     plait_segment_node node = {.op = use.op,
