@@ -6,7 +6,7 @@
  * Default: 5 rounds, 100000 nodes, no model. -o decoder1, mesh4, ...: only that graph, on that many devices.
  *
  * Each row is the median of its rounds, pass by pass. `plan` is the sum of what the planner does itself (residence, place,
- * segment, lives, memory, order, verify, arena); preparing and compiling are the devices' work and stand apart. `find` is an equal graph,
+ * segment, lives, reorder, memory, order, verify, arena); preparing and compiling are the devices' work and stand apart. `find` is an equal graph,
  * built again, that finds its plan in a cache. `ratio` is the arena beside its lower bound on the worst device.
  *
  * Not a test: nothing is checked. */
@@ -25,6 +25,7 @@ static const char *const columns[COLUMNS] = {[GRAPH] = "graph",
                                              [RESIDENCE] = "residence",
                                              [PLAIT_PASS_PLACE] = "place",
                                              [PLAIT_PASS_LIVES] = "lives",
+                                             [PLAIT_PASS_REORDER] = "reorder",
                                              [PLAIT_PASS_ORDER] = "order",
                                              [PLAIT_PASS_MEMORY] = "memory",
                                              [PLAIT_PASS_SEGMENT] = "segment",

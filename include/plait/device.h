@@ -160,8 +160,10 @@ typedef struct plait_segment {
     const int64_t *bounds; /* upper bound of each */
 } plait_segment;
 
-/* What `prepare` decides: nodes that run as one. Groups are listed in the order in which they will run; each
- * node is in exactly one group. The order keeps every dependency of the segment, through shared bytes too. */
+/* What `prepare` decides: nodes that run as one. Groups are listed in an order in which they can run; each node is in
+ * exactly one group. The order keeps every dependency of the segment, through shared bytes too. What compile gets is the
+ * order in which they will run: the planner may have given groups other turns (and their members' places in `order`), where
+ * that keeps every dependency as well. */
 typedef struct plait_group {
     int first, n;               /* members: order[first .. first + n) of plait_prepared */
     uint64_t scratch_bytes;     /* memory that the group needs while it runs, at the bounds of the dims */

@@ -83,15 +83,11 @@ static plait_status reserve_arenas(plait_plan *plan) {
 }
 
 static plait_status (*const passes[PLAIT_PASS_COUNT])(plait_plan *) = {
-    [PLAIT_PASS_PLACE] = plait_plan_place,
-    [PLAIT_PASS_SEGMENT] = plait_plan_segment_nodes,
-    [PLAIT_PASS_PREPARE] = plait_plan_prepare,
-    [PLAIT_PASS_LIVES] = plait_plan_find_lives,
-    [PLAIT_PASS_MEMORY] = assign_memory,
-    [PLAIT_PASS_ORDER] = plait_plan_order,
-    [PLAIT_PASS_VERIFY] = verify,
-    [PLAIT_PASS_COMPILE] = plait_plan_compile,
-    [PLAIT_PASS_ARENA] = reserve_arenas,
+    [PLAIT_PASS_PLACE] = plait_plan_place,     [PLAIT_PASS_SEGMENT] = plait_plan_segment_nodes,
+    [PLAIT_PASS_PREPARE] = plait_plan_prepare, [PLAIT_PASS_LIVES] = plait_plan_find_lives,
+    [PLAIT_PASS_REORDER] = plait_plan_reorder, [PLAIT_PASS_MEMORY] = assign_memory,
+    [PLAIT_PASS_ORDER] = plait_plan_order,     [PLAIT_PASS_VERIFY] = verify,
+    [PLAIT_PASS_COMPILE] = plait_plan_compile, [PLAIT_PASS_ARENA] = reserve_arenas,
 };
 
 static plait_status make(plait_plan *plan, const plait_plan_options *options) {

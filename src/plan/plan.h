@@ -11,6 +11,7 @@
  *                commands
  *   prepare.c    every device's answer to its segments: groups, scratch, what may share bytes
  *   order.c      before memory: how long each value needs its bytes; after it: who waits for whom
+ *   reorder.c    groups in other turns, where that lowers the peak of memory
  *   memory.c     values -> offsets in arenas, from those lives
  *   verify.c     proof: order, reachability, no overwritten value is read (verify_queues.c, verify_versions.c: across
  *                devices)
@@ -287,6 +288,7 @@ typedef enum plait_plan_pass {
     PLAIT_PASS_SEGMENT,
     PLAIT_PASS_PREPARE, /* the devices' work, as is COMPILE */
     PLAIT_PASS_LIVES,
+    PLAIT_PASS_REORDER,
     PLAIT_PASS_MEMORY,
     PLAIT_PASS_ORDER,
     PLAIT_PASS_VERIFY,
@@ -342,6 +344,8 @@ plait_status plait_plan_segment_nodes(plait_plan *plan);
 plait_status plait_plan_prepare(plait_plan *plan);
 /* How long each value needs its bytes, from the order of commands; positions of launches. */
 plait_status plait_plan_find_lives(plait_plan *plan);
+/* Groups take other turns where that lowers the peak of memory (reorder.c); lives follow. */
+plait_status plait_plan_reorder(plait_plan *plan);
 plait_status plait_plan_assign_memory(plait_plan *plan);
 /* Who waits for whom, from the bytes that commands touch: the least set of waits. */
 plait_status plait_plan_order(plait_plan *plan);

@@ -103,7 +103,13 @@ static plait_segment_operand *operand_of(plait_plan *plan, int k, bool output) {
     return NULL;
 }
 
-/* Order of two neighbouring groups of which the second reads what the first makes. */
+static int *turn_of(const plait_plan_segment *segment, int node) {
+    int *at = segment->prepared.order;
+    while (*at != node) at++;
+    return at;
+}
+
+/* Turns of two nodes of which the second reads what the first makes. */
 static bool swap_groups(plait_plan *plan, int k) {
     for (size_t s = 0; s < plan->n_segments; s++) {
         plait_plan_segment *segment = &plan->segments[s];
@@ -113,9 +119,9 @@ static bool swap_groups(plait_plan *plan, int k) {
             for (int i = 0; i < second->n_inputs; i++)
                 depends |= (second->present >> i & 1u) && second->inputs[i].value == first->outputs[0].value;
             if (!depends || k-- > 0) continue;
-            int *order = segment->prepared.order, keep = order[n];
-            order[n] = order[n + 1];
-            order[n + 1] = keep;
+            int *a = turn_of(segment, (int)n), *b = turn_of(segment, (int)n + 1), keep = *a;
+            *a = *b;
+            *b = keep;
             return true;
         }
     }
