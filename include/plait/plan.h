@@ -170,7 +170,9 @@ typedef struct plait_plan_memory {
 /* OUT_OF_RANGE: there is no such device. */
 plait_status plait_plan_memory_on(const plait_plan *plan, int device, plait_plan_memory *out);
 
-/* The plan as text for people, as JSON, and as a page with a picture of memory over time. The caller frees *out. */
+/* The plan as text for people, as JSON, and as a page with pictures of queues and memory over time. Predicted times are
+ * part of them when the figures of all devices are known: always with several devices; with one, once they were asked for
+ * (plait_context_figures). The caller frees *out. */
 plait_status plait_plan_print(const plait_plan *plan, char **out_text);
 plait_status plait_plan_print_json(const plait_plan *plan, char **out_text);
 plait_status plait_plan_print_html(const plait_plan *plan, char **out_text);

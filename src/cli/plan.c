@@ -3,7 +3,9 @@
 
 #include "base/os.h"
 #include "base/status.h"
+#include "plait/cost.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,10 +69,13 @@ static plait_status print_json(const plait_model *model, const plait_model_facts
     return PLAIT_OK;
 }
 
-static plait_status write_html(const plait_model *model, const char *path) {
-    char *page;
+static plait_status write_html(const plait_model *model, const plait_model_facts *facts, const char *path) {
+    char *page, title[160];
+    const plait_plan *plans[N_PLANS];
     plait_file_writer file = {.fd = -1};
-    PLAIT_TRY(plait_plan_print_html(plait_model_plan(model), &page));
+    for (int i = 0; i < N_PLANS; i++) plans[i] = plan_at(model, i);
+    snprintf(title, sizeof title, "Plans of a %.64s model", facts->architecture);
+    PLAIT_TRY(plait_plans_print_html(plans, N_PLANS, title, &page));
     plait_status status = plait_file_writer_open(&file, path);
     if (status == PLAIT_OK) status = plait_file_writer_write(&file, page, strlen(page));
     if (status == PLAIT_OK) status = plait_file_writer_commit(&file);
@@ -79,13 +84,22 @@ static plait_status write_html(const plait_model *model, const char *path) {
     return plait_error_context(status, "--html");
 }
 
-static plait_status print(const plait_cli_values *values, const plait_model *model) {
+/* Times are predicted from the devices' figures, which a plan for one device does not need. */
+static plait_status find_figures(plait_context *context) {
+    plait_device_figures figures;
+    for (int d = 0; d < plait_context_device_count(context); d++)
+        PLAIT_TRY(plait_context_figures(context, d, &figures));
+    return PLAIT_OK;
+}
+
+static plait_status print(const plait_cli_values *values, plait_context *context, const plait_model *model) {
     plait_model_facts facts;
     plait_strbuf out;
+    PLAIT_TRY(find_figures(context));
     plait_model_describe(model, &facts);
     plait_strbuf_init(&out, 0);
     plait_status status = (values->json ? print_json : print_text)(model, &facts, &out);
-    if (status == PLAIT_OK && values->html) status = write_html(model, values->html);
+    if (status == PLAIT_OK && values->html) status = write_html(model, &facts, values->html);
     if (status == PLAIT_OK) return plait_cli_emit(&out);
     plait_strbuf_deinit(&out);
     return status;
@@ -101,7 +115,7 @@ static int run(const plait_cli_values *values) {
     plait_model *model;
     int exit_status = plait_cli_open(values, plan_only, NULL, &context, &model);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
-    plait_status status = print(values, model);
+    plait_status status = print(values, context, model);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     plait_cli_close(context, model);
     return exit_status;
@@ -109,8 +123,7 @@ static int run(const plait_cli_values *values) {
 
 static const plait_cli_option options[] = {
     PLAIT_CLI_JSON("plans as one JSON object"),
-    {"--html", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(html), 0,
-     "also a page with a picture of the layers' plan"},
+    {"--html", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(html), 0, "also a page with pictures of the plans"},
     PLAIT_CLI_END,
 };
 

@@ -1,30 +1,107 @@
-/* The plan as text and JSON: where every group runs, why, what moves, how much memory. Invariant: only reads. */
-#include "plan/plan.h"
+/* What every form of explanation says of a plan; the forms are print.c, json.c and html.c. Invariant: only reads. */
+#include "plan/explain.h"
 
+#include "base/alloc.h"
+#include "base/size.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "plan/weigh.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- text ---- */
+/* ---- names ---- */
 
-static void print_devices(const plait_plan *plan, plait_strbuf *s) {
-    for (int d = 0; d < plan->context->n_devices; d++) {
-        const plait_plan_device *row = &plan->devices[d];
-        const plait_residence_device *resident = &plan->residence->devices[d];
-        plait_strbuf_printf(s, "device %s: weights ", plan->context->devices[d].device->name);
-        plait_strbuf_bytes(s, resident->private_bytes);
-        plait_strbuf_append(s, " of its own and ");
-        plait_strbuf_bytes(s, resident->mapped_bytes);
-        plait_strbuf_append(s, " in the file, state ");
-        plait_strbuf_bytes(s, resident->state_bytes);
-        plait_strbuf_append(s, ", temporaries ");
-        plait_strbuf_bytes(s, row->arena_bytes);
-        plait_strbuf_append(s, " (bound ");
-        plait_strbuf_bytes(s, row->bound_bytes);
-        plait_strbuf_append(s, ")\n");
+const char *plait_explain_queue(const plait_plan *plan, uint32_t queue) {
+    const plait_context_entry *entry = &plan->context->devices[queue / PLAIT_DEVICE_QUEUES];
+    uint32_t number = queue % PLAIT_DEVICE_QUEUES;
+    if (number == PLAIT_QUEUE_LAUNCHES) return "launches";
+    if (entry->n_queues < 3) return "copies";
+    return (int)number == plait_context_copy_queue(entry, true) ? "copies in" : "copies out";
+}
+
+const char *plait_explain_verb(plait_step_kind kind) {
+    switch (kind) {
+    case PLAIT_STEP_WRITE_INPUT: return "input";
+    case PLAIT_STEP_LAUNCH: return "launch";
+    case PLAIT_STEP_MOVE: return "move";
+    case PLAIT_STEP_SEND: return "send";
+    case PLAIT_STEP_RECEIVE: return "receive";
+    case PLAIT_STEP_READ_OUTPUT: return "output";
+    }
+    return "?";
+}
+
+const char *plait_explain_route(plait_route route) {
+    switch (route) {
+    case PLAIT_ROUTE_COPY: return "copied directly";
+    case PLAIT_ROUTE_WRITE: return "written from mapped memory";
+    case PLAIT_ROUTE_READ: return "read into mapped memory";
+    case PLAIT_ROUTE_STAGED: return "through host memory";
+    }
+    return "?";
+}
+
+void plait_explain_clean_char(plait_strbuf *s, char c) {
+    plait_strbuf_append_char(s, (unsigned char)c < ' ' || c == 0x7f ? '?' : c);
+}
+
+void plait_explain_clean(plait_strbuf *s, const char *name) {
+    for (; *name; name++) plait_explain_clean_char(s, *name);
+}
+
+const char *plait_explain_subject(const plait_plan *plan, uint32_t step, int32_t *out_block) {
+    const plait_graph *graph = plan->graph;
+    const plait_plan_step *row = &plan->steps[step];
+    uint32_t storage;
+    *out_block = -1;
+    if (row->kind == PLAIT_STEP_LAUNCH) {
+        const plait_plan_segment *segment = &plan->segments[row->item];
+        const plait_group *last = &segment->prepared.groups[segment->prepared.n_groups - 1];
+        const plait_segment_node *node = &segment->nodes[segment->prepared.order[last->first]];
+        *out_block = graph->nodes[node->node].block;
+        return node->name;
+    }
+    if (row->kind == PLAIT_STEP_READ_OUTPUT) return graph->outputs[plan->outputs[row->item].output].name;
+    if (row->kind == PLAIT_STEP_WRITE_INPUT)
+        storage = plan->inputs[row->item].storage;
+    else
+        storage = plan->values[plan->transfers[row->item].source].storage;
+    *out_block = graph->storages[storage].block;
+    return graph->storages[storage].name;
+}
+
+void plait_plan_print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s) {
+    for (int k = 0; k < group->n; k++) {
+        const char *name = segment->nodes[segment->prepared.order[group->first + k]].name;
+        /* Members after the first share its scope; their last word says enough. */
+        const char *tail = k ? strrchr(name, '.') : NULL;
+        if (k) plait_strbuf_append_char(s, '+');
+        plait_explain_clean(s, tail ? tail + 1 : name);
     }
 }
+
+void plait_explain_step(const plait_plan *plan, uint32_t step, plait_strbuf *s) {
+    const plait_plan_step *row = &plan->steps[step];
+    if (row->kind == PLAIT_STEP_LAUNCH) {
+        const plait_plan_segment *segment = &plan->segments[row->item];
+        plait_plan_print_members(segment, &segment->prepared.groups[segment->prepared.n_groups - 1], s);
+        return;
+    }
+    int32_t block;
+    const char *name = plait_explain_subject(plan, step, &block);
+    plait_strbuf_printf(s, "%s ", plait_explain_verb(row->kind));
+    plait_explain_clean(s, name);
+}
+
+void plait_explain_time(plait_strbuf *s, double ns) {
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    size_t unit = 0;
+    while (ns >= 999.5 && unit + 1 < PLAIT_COUNT_OF(units)) ns /= 1000, unit++;
+    int digits = unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
+    plait_strbuf_printf(s, "%.*f %s", digits, ns, units[unit]);
+}
+
+/* ---- figures ---- */
 
 double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *segment,
                              const plait_group *group) {
@@ -37,7 +114,6 @@ double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *s
     return flop;
 }
 
-/* Bytes of weights that the group reads. */
 uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_segment *segment,
                                        const plait_group *group) {
     uint64_t bytes = 0;
@@ -50,165 +126,129 @@ uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_
     return bytes;
 }
 
-void plait_plan_print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s) {
-    for (int k = 0; k < group->n; k++) {
-        const plait_segment_node *node = &segment->nodes[segment->prepared.order[group->first + k]];
-        const char *name = node->name;
-        /* Members after the first share its scope; their last word says enough. */
-        const char *tail = k ? strrchr(name, '.') : NULL;
-        plait_strbuf_printf(s, "%s%s", k ? "+" : "", tail ? tail + 1 : name);
-    }
-}
-
-static void print_group(const plait_plan *plan, const plait_plan_segment *segment, int g, plait_strbuf *s) {
-    const plait_group *group = &segment->prepared.groups[g];
-    const plait_segment_node *first = &segment->nodes[segment->prepared.order[group->first]];
-    const plait_placement *placement = &plan->placements[first->node];
-    size_t begin = s->length;
-    plait_plan_print_members(segment, group, s);
-    size_t width = s->length - begin;
-    plait_strbuf_printf(s, "%*s", width < 48 ? (int)(48 - width) : 0, "");
-    plait_strbuf_printf(s, " %-8s %s", plan->context->devices[segment->device].device->name,
-                        plait_cause_text(placement->cause));
-    if (placement->reason[0]) plait_strbuf_printf(s, " (%s)", placement->reason);
-    uint64_t weights = plait_plan_group_weight_bytes(plan, segment, group);
-    if (weights) plait_strbuf_append(s, ", weights "), plait_strbuf_bytes(s, weights);
-    plait_strbuf_printf(s, ", %.3g MFLOP", plait_plan_group_flop(plan, segment, group) / 1e6);
-    if (group->scratch_bytes)
-        plait_strbuf_append(s, ", scratch "), plait_strbuf_bytes(s, group->scratch_bytes);
-    plait_strbuf_append_char(s, '\n');
-}
-
-static void print_step(const plait_plan *plan, const plait_plan_step *step, plait_strbuf *s) {
-    const char *device = plan->context->devices[step->device].device->name;
-    const plait_graph *graph = plan->graph;
-    if (step->kind == PLAIT_STEP_LAUNCH) {
-        const plait_plan_segment *segment = &plan->segments[step->item];
-        plait_strbuf_printf(s, "segment %u on %s: %u nodes in %d groups\n", step->item, device,
-                            segment->n_nodes, segment->prepared.n_groups);
-        for (int g = 0; g < segment->prepared.n_groups; g++)
-            plait_strbuf_append(s, "  "), print_group(plan, segment, g, s);
-        return;
-    }
-    const char *verb = "", *name = "";
-    uint64_t bytes = 0;
-    if (step->kind == PLAIT_STEP_WRITE_INPUT) {
-        const plait_graph_storage *storage = &graph->storages[plan->inputs[step->item].storage];
-        verb = "input", name = storage->name, bytes = storage->size_bytes;
-    } else if (step->kind == PLAIT_STEP_READ_OUTPUT) {
-        verb = "output", name = graph->outputs[plan->outputs[step->item].output].name,
-        bytes = plan->outputs[step->item].size_bytes;
-    } else {
-        const plait_plan_transfer *transfer = &plan->transfers[step->item];
-        verb = step->kind == PLAIT_STEP_SEND ? "send" : step->kind == PLAIT_STEP_MOVE ? "move" : "receive";
-        name = graph->storages[plan->values[transfer->source].storage].name, bytes = transfer->size_bytes;
-    }
-    plait_strbuf_printf(s, "%s %s on %s: up to ", verb, name, device);
-    plait_strbuf_bytes(s, bytes);
-    plait_strbuf_append_char(s, '\n');
-}
-
-plait_status plait_plan_print(const plait_plan *plan, char **out_text) {
-    plait_strbuf s;
-    const plait_plan_facts *f = &plan->facts;
-    plait_strbuf_init(&s, 0);
-    plait_strbuf_printf(&s, "plan of %s: %d nodes in %d groups, %d segments, %d transfers", plan->name,
-                        f->n_nodes, f->n_groups, f->n_segments, f->n_transfers);
-    for (size_t d = 0; d < plan->graph->n_dims; d++)
-        plait_strbuf_printf(&s, "%s%s <= %lld", d ? ", " : "; ", plan->graph->dims[d].name,
-                            (long long)plan->graph->dims[d].bound);
-    plait_strbuf_printf(&s, "\nat the bounds: %.4g GFLOP, weights read ", f->flop / 1e9);
-    plait_strbuf_bytes(&s, f->weight_bytes_read);
-    plait_strbuf_append(&s, ", moved between devices ");
-    plait_strbuf_bytes(&s, f->transfer_bytes);
-    plait_strbuf_printf(&s, "; planned in %.2f ms, proved in %.2f ms\n", (double)f->plan_ns / 1e6,
-                        (double)f->verify_ns / 1e6);
-    print_devices(plan, &s);
-    for (size_t i = 0; i < plan->n_steps; i++) print_step(plan, &plan->steps[i], &s);
-    plait_status status = plait_strbuf_status(&s);
-    if (status == PLAIT_OK) *out_text = plait_strbuf_take(&s);
-    plait_strbuf_deinit(&s);
-    return status;
-}
-
-/* ---- JSON ---- */
-
-static void json_devices(const plait_plan *plan, plait_strbuf *s) {
-    plait_strbuf_append(s, "\"devices\":[");
-    for (int d = 0; d < plan->context->n_devices; d++) {
-        const plait_plan_device *row = &plan->devices[d];
-        const plait_residence_device *resident = &plan->residence->devices[d];
-        plait_strbuf_append(s, d ? ",{\"name\":" : "{\"name\":");
-        plait_strbuf_json_string(s, plan->context->devices[d].device->name);
-        plait_strbuf_printf(
-            s,
-            ",\"weight_private_bytes\":%llu,\"weight_mapped_bytes\":%llu,\"state_bytes\":%llu,"
-            "\"temporary_bytes\":%llu,\"temporary_bound_bytes\":%llu,\"input_bytes\":%llu}",
-            (unsigned long long)resident->private_bytes, (unsigned long long)resident->mapped_bytes,
-            (unsigned long long)resident->state_bytes, (unsigned long long)row->arena_bytes,
-            (unsigned long long)row->bound_bytes, (unsigned long long)row->input_bytes);
-    }
-    plait_strbuf_append(s, "]");
-}
-
-static void json_group(const plait_plan *plan, const plait_plan_segment *segment, int g, plait_strbuf *s) {
-    const plait_group *group = &segment->prepared.groups[g];
-    const plait_segment_node *first = &segment->nodes[segment->prepared.order[group->first]];
-    const plait_placement *placement = &plan->placements[first->node];
-    plait_strbuf_append(s, "{\"nodes\":[");
-    for (int k = 0; k < group->n; k++) {
-        const plait_segment_node *node = &segment->nodes[segment->prepared.order[group->first + k]];
-        plait_strbuf_append(s, k ? ",{\"name\":" : "{\"name\":");
-        plait_strbuf_json_string(s, node->name);
-        plait_strbuf_printf(s, ",\"op\":\"%s\"}", node->op->name);
-    }
-    plait_strbuf_append(s, "],\"device\":");
-    plait_strbuf_json_string(s, plan->context->devices[segment->device].device->name);
-    plait_strbuf_printf(s, ",\"cause\":\"%s\",\"reason\":", plait_cause_text(placement->cause));
-    plait_strbuf_json_string(s, placement->reason);
-    plait_strbuf_append(s, ",\"flop\":");
-    plait_strbuf_json_number(s, plait_plan_group_flop(plan, segment, group));
-    plait_strbuf_printf(s, ",\"weight_bytes\":%llu,\"scratch_bytes\":%llu}",
-                        (unsigned long long)plait_plan_group_weight_bytes(plan, segment, group),
-                        (unsigned long long)group->scratch_bytes);
-}
-
-plait_status plait_plan_print_json(const plait_plan *plan, char **out_text) {
-    plait_strbuf s;
-    const plait_plan_facts *f = &plan->facts;
-    plait_strbuf_init(&s, 0);
-    plait_strbuf_append(&s, "{\"name\":");
-    plait_strbuf_json_string(&s, plan->name);
-    plait_strbuf_append(&s, ",\"dims\":{");
-    for (size_t d = 0; d < plan->graph->n_dims; d++) {
-        plait_strbuf_append(&s, d ? "," : "");
-        plait_strbuf_json_string(&s, plan->graph->dims[d].name);
-        plait_strbuf_printf(&s, ":%lld", (long long)plan->graph->dims[d].bound);
-    }
-    plait_strbuf_printf(
-        &s,
-        "},\"nodes\":%d,\"groups\":%d,\"segments\":%d,\"transfers\":%d,\"transfer_bytes\":%llu,"
-        "\"weight_bytes_read\":%llu,\"temporary_bytes\":%llu,\"temporary_bound_bytes\":%llu,\"flop\":",
-        f->n_nodes, f->n_groups, f->n_segments, f->n_transfers, (unsigned long long)f->transfer_bytes,
-        (unsigned long long)f->weight_bytes_read, (unsigned long long)f->temporary_bytes,
-        (unsigned long long)f->temporary_bound_bytes);
-    plait_strbuf_json_number(&s, f->flop);
-    plait_strbuf_printf(&s, ",\"plan_ns\":%llu,\"verify_ns\":%llu,", (unsigned long long)f->plan_ns,
-                        (unsigned long long)f->verify_ns);
-    json_devices(plan, &s);
-    plait_strbuf_append(&s, ",\"work\":[");
-    bool any = false;
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        if (plan->steps[i].kind != PLAIT_STEP_LAUNCH) continue;
-        const plait_plan_segment *segment = &plan->segments[plan->steps[i].item];
-        for (int g = 0; g < segment->prepared.n_groups; g++, any = true) {
-            if (any) plait_strbuf_append(&s, ",\n");
-            json_group(plan, segment, g, &s);
+bool plait_explain_alternative(const plait_plan *plan, const plait_plan_segment *segment,
+                               const plait_group *group, int device, double *out_ns,
+                               const char **out_reason) {
+    const plait_weighed *w = plan->weighed;
+    double ns = 0;
+    for (int k = group->first; k < group->first + group->n; k++) {
+        uint32_t node = segment->nodes[segment->prepared.order[k]].node;
+        size_t at = (size_t)node * (size_t)w->n_devices + (size_t)device;
+        if (!(w->runs[node] >> device & 1u)) {
+            *out_reason = w->why[at];
+            return false;
         }
+        ns += (double)w->ns[at];
     }
-    plait_strbuf_append(&s, "]}\n");
-    plait_status status = plait_strbuf_status(&s);
-    if (status == PLAIT_OK) *out_text = plait_strbuf_take(&s);
-    plait_strbuf_deinit(&s);
-    return status;
+    *out_ns = ns;
+    return true;
+}
+
+void plait_explain_memory(const plait_plan *plan, int device, int64_t *live) {
+    int32_t n = plan->devices[device].n_positions;
+    for (size_t v = 0; v < plan->n_values; v++) {
+        const plait_plan_value *value = &plan->values[v];
+        bool counts = value->device == device && value->slot == PLAIT_SLOT_ARENA && !value->elided &&
+                      value->first >= 0 && value->alias == v;
+        if (!counts) continue; /* an alias has the bytes of the value it takes over, which lasts as long */
+        live[value->first] += (int64_t)value->size_bytes;
+        if (value->last + 1 < n) live[value->last + 1] -= (int64_t)value->size_bytes;
+    }
+    for (int32_t p = 1; p < n; p++) live[p] += live[p - 1];
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const plait_plan_step *step = &plan->steps[i];
+        if (step->kind != PLAIT_STEP_LAUNCH || step->device != device) continue;
+        const plait_prepared *prepared = &plan->segments[step->item].prepared;
+        for (int g = 0; g < prepared->n_groups; g++)
+            live[step->position + g] += (int64_t)prepared->groups[g].scratch_bytes;
+    }
+}
+
+/* ---- groups ---- */
+
+/* Who made each value last, and what of it has arrived that nobody has read so far. */
+typedef struct flow {
+    uint32_t *maker;  /* [value] group + 1 */
+    uint64_t *unread; /* [value] */
+} flow;
+
+static void follow_group(plait_explained *e, flow *f, uint32_t number) {
+    plait_explained_group *row = &e->groups[number];
+    const plait_plan_segment *segment = &e->plan->segments[row->segment];
+    const plait_group *group = &segment->prepared.groups[row->group];
+    for (int k = group->first; k < group->first + group->n; k++) {
+        const plait_segment_node *node = &segment->nodes[segment->prepared.order[k]];
+        for (int i = 0; i < node->n_inputs; i++) {
+            if (!(node->present >> i & 1u)) continue;
+            row->in_bytes += f->unread[node->inputs[i].value];
+            f->unread[node->inputs[i].value] = 0;
+        }
+        for (int o = 0; o < node->n_outputs; o++) f->maker[node->outputs[o].value] = number + 1;
+    }
+}
+
+static void follow(plait_explained *e, flow *f) {
+    const plait_plan *plan = e->plan;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        for (uint32_t g = e->first_group[s]; g < e->first_group[s + 1]; g++) follow_group(e, f, g);
+        if (step->kind != PLAIT_STEP_MOVE && step->kind != PLAIT_STEP_SEND &&
+            step->kind != PLAIT_STEP_RECEIVE)
+            continue;
+        const plait_plan_transfer *transfer = &plan->transfers[step->item];
+        uint32_t maker = f->maker[transfer->source];
+        if (step->kind != PLAIT_STEP_RECEIVE && maker) e->groups[maker - 1].out_bytes += transfer->size_bytes;
+        if (step->kind == PLAIT_STEP_SEND) continue;
+        f->unread[transfer->target] += transfer->size_bytes;
+        f->maker[transfer->target] = 0; /* what came is not its group's work any more */
+    }
+}
+
+static plait_status list_groups(plait_explained *e) {
+    const plait_plan *plan = e->plan;
+    flow f = {.maker = plait_alloc_array(plan->n_values, sizeof *f.maker),
+              .unread = plait_alloc_array(plan->n_values, sizeof *f.unread)};
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        e->first_group[s] = n;
+        if (step->kind != PLAIT_STEP_LAUNCH) continue;
+        for (int g = 0; g < plan->segments[step->item].prepared.n_groups; g++)
+            e->groups[n++] = (plait_explained_group){.step = s, .segment = step->item, .group = g};
+    }
+    e->first_group[plan->n_steps] = e->n_groups = n;
+    bool ready = f.maker && f.unread;
+    if (ready) follow(e, &f);
+    free(f.maker);
+    free(f.unread);
+    return ready ? PLAIT_OK : plait_error_memory("explanation", plan->n_values);
+}
+
+/* ---- all ---- */
+
+/* The figures with which the plan was made, or those that are known by now. */
+static plait_status find_cost(plait_explained *e) {
+    plait_context *context = e->plan->context;
+    for (int d = 0; d < context->n_devices; d++)
+        if (!context->devices[d].figures.struct_bytes) return PLAIT_OK;
+    PLAIT_TRY(plait_cost_init(&e->cost, context));
+    e->timed = true;
+    return PLAIT_OK;
+}
+
+plait_status plait_explain(plait_explained *out, const plait_plan *plan) {
+    size_t n_groups = 0;
+    *out = (plait_explained){.plan = plan};
+    plait_arena_init(&out->arena, 0);
+    for (size_t s = 0; s < plan->n_segments; s++) n_groups += (size_t)plan->segments[s].prepared.n_groups;
+    out->groups = plait_arena_alloc(&out->arena, n_groups, sizeof *out->groups);
+    out->first_group = plait_arena_alloc(&out->arena, plan->n_steps + 1, sizeof *out->first_group);
+    if (!out->groups || !out->first_group) return plait_error_memory("explanation", n_groups);
+    PLAIT_TRY(list_groups(out));
+    return find_cost(out);
+}
+
+void plait_explained_deinit(plait_explained *e) {
+    plait_arena_deinit(&e->arena);
+    plait_cost_deinit(&e->cost);
 }

@@ -191,7 +191,9 @@ static void draw_scratch(const plait_plan *plan, int device, const frame *f, int
             const plait_group *group = &segment->prepared.groups[g];
             int32_t at = step->position + g;
             if (!group->scratch_bytes) continue;
-            begin_box(f, "scratch", at, at, group->scratch_offset, group->scratch_bytes, s);
+            begin_box(f, "scratch", at, at,
+                      plait_plan_join(plan, device, group->scratch_slot, group->scratch_offset),
+                      group->scratch_bytes, s);
             plait_strbuf_append(s, "scratch of ");
             print_text(s, segment->nodes[segment->prepared.order[group->first]].name);
             end_box(at, at, group->scratch_bytes, s);

@@ -18,7 +18,8 @@
  *   compile.c    segments with addresses -> programs
  *   make.c       the passes in turn; life of a plan
  *   cache.c      plans of equal graphs, found again
- *   explain.c, html.c   the plan as text, JSON and page
+ *   explain.c, forecast.c   what a plan says of itself, and how long it should take (explain.h)
+ *   print.c, json.c, html.c   the plan as text, JSON and page
  *
  * A pass reads what earlier passes wrote and writes its own tables only. Nothing writes to the graph (law 1).
  *
@@ -420,7 +421,7 @@ plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, 
 /* Value ids in segments are indices in `values`; an operand's storage's instance on the segment's device. */
 const char *plait_cause_text(plait_cause cause);
 
-/* What explain.c and html.c print of a group: its work at the bounds, the bytes of weights that it reads, and its nodes'
+/* What is printed of a group: its work at the bounds, the bytes of weights that it reads, and its nodes'
  * names joined by '+'. */
 double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *segment,
                              const plait_group *group);

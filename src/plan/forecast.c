@@ -1,0 +1,144 @@
+/* Predicted times of one step: what each group and each transfer takes by the figures of the devices, laid on the queues.
+ *
+ * Not here: how long work takes (cost/work.c), and what planning makes of it. A group takes the sum of its nodes, as
+ * placement counts it; what fusion saves is not known beforehand. Invariant: pure; the order of the list is kept, which
+ * respects every wait, so one walk is enough. */
+#include "plan/explain.h"
+
+#include "base/size.h"
+#include "base/status.h"
+
+/* ---- bytes ---- */
+
+static uint64_t span_at(const plait_plan *plan, uint32_t tensor, const int64_t *dims) {
+    const plait_graph_tensor *row = &plan->graph->tensors[tensor];
+    plait_operand operand = row->shape;
+    if (row->outer.dim >= 0) operand.dims[row->outer.axis] = plait_extent_value(&row->outer, 0, dims);
+    return (uint64_t)plait_operand_span_bytes(&operand);
+}
+
+static uint64_t transfer_bytes(const plait_plan *plan, const plait_plan_transfer *transfer,
+                               const int64_t *dims) {
+    const plait_graph_storage *storage = &plan->graph->storages[plan->values[transfer->source].storage];
+    uint64_t bytes = 0, held = span_at(plan, storage->root, dims);
+    for (size_t i = 0, n = plait_part_pieces(&transfer->part, true); i < n; i++) {
+        uint64_t offset, staged;
+        plait_box box;
+        plait_part_piece(&transfer->part, true, i, dims, held, &box, &offset, &staged);
+        bytes += box.row_bytes * box.n_rows * box.n_planes;
+    }
+    return bytes;
+}
+
+static uint64_t step_bytes(const plait_plan *plan, const plait_plan_step *step, const int64_t *dims) {
+    switch (step->kind) {
+    case PLAIT_STEP_LAUNCH: return 0;
+    case PLAIT_STEP_WRITE_INPUT:
+        return span_at(plan, plan->graph->storages[plan->inputs[step->item].storage].root, dims);
+    case PLAIT_STEP_READ_OUTPUT:
+        return span_at(plan, plan->graph->outputs[plan->outputs[step->item].output].tensor, dims);
+    case PLAIT_STEP_MOVE:
+    case PLAIT_STEP_SEND:
+    case PLAIT_STEP_RECEIVE: return transfer_bytes(plan, &plan->transfers[step->item], dims);
+    }
+    return 0;
+}
+
+/* ---- times ---- */
+
+static double from_host_ns(const plait_device_figures *f, uint64_t bytes) {
+    return (double)f->write_ns + 1e9 * (double)bytes / (double)f->write_bytes_per_s;
+}
+
+static double to_host_ns(const plait_device_figures *f, uint64_t bytes) {
+    return (double)f->read_ns + 1e9 * (double)bytes / (double)f->read_bytes_per_s;
+}
+
+static double move_ns(const plait_explained *e, const plait_plan_step *step, uint64_t bytes) {
+    const plait_plan_transfer *transfer = &e->plan->transfers[step->item];
+    int from = e->plan->values[transfer->source].device, to = e->plan->values[transfer->target].device;
+    if (step->kind == PLAIT_STEP_SEND || transfer->route == PLAIT_ROUTE_READ)
+        return to_host_ns(&e->cost.devices[from], bytes);
+    if (step->kind == PLAIT_STEP_RECEIVE || transfer->route == PLAIT_ROUTE_WRITE)
+        return from_host_ns(&e->cost.devices[to], bytes);
+    return plait_cost_transfer(&e->cost, from, to, 1, (double)bytes);
+}
+
+static double group_ns(const plait_explained *e, const plait_explained_group *row, const int64_t *dims) {
+    const plait_plan_segment *segment = &e->plan->segments[row->segment];
+    const plait_group *group = &segment->prepared.groups[row->group];
+    double ns = 0;
+    for (int k = group->first; k < group->first + group->n; k++) {
+        plait_op_use use;
+        plait_work work;
+        plait_cost_work(&e->cost, e->plan->graph, segment->nodes[segment->prepared.order[k]].node, dims, &use,
+                        &work);
+        ns += plait_cost_time(&e->cost, segment->device, &work);
+    }
+    return ns;
+}
+
+/* ---- the walk ---- */
+
+static double duration_ns(const plait_explained *e, uint32_t s, const int64_t *dims, double begin_ns,
+                          plait_forecast *out) {
+    const plait_plan_step *step = &e->plan->steps[s];
+    const plait_device_figures *figures = &e->cost.devices[step->device];
+    if (step->kind == PLAIT_STEP_WRITE_INPUT) return from_host_ns(figures, out->bytes[s]);
+    if (step->kind == PLAIT_STEP_READ_OUTPUT) return to_host_ns(figures, out->bytes[s]);
+    if (step->kind != PLAIT_STEP_LAUNCH) return move_ns(e, step, out->bytes[s]);
+    double at = begin_ns + (double)figures->launch_ns;
+    for (uint32_t g = e->first_group[s]; g < e->first_group[s + 1]; g++) {
+        double end = at + group_ns(e, &e->groups[g], dims);
+        out->groups[g] = (plait_forecast_span){at, end};
+        at = end;
+    }
+    return at - begin_ns;
+}
+
+static void walk(const plait_explained *e, const int64_t *dims, double *free_ns, plait_forecast *out) {
+    const plait_plan *plan = e->plan;
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        double begin = free_ns[step->queue];
+        for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+            const plait_plan_wait *wait = &plan->waits[w];
+            if (!wait->before && out->steps[wait->step].end_ns > begin) begin = out->steps[wait->step].end_ns;
+        }
+        out->bytes[s] = step_bytes(plan, step, dims);
+        if (!e->timed) continue;
+        double ns = duration_ns(e, s, dims, begin, out);
+        out->steps[s] = (plait_forecast_span){begin, begin + ns};
+        out->busy_ns[step->queue] += ns;
+        free_ns[step->queue] = begin + ns;
+        if (begin + ns > out->end_ns) out->end_ns = begin + ns;
+    }
+}
+
+plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, plait_arena *arena,
+                                 plait_forecast *out) {
+    const plait_plan *plan = e->plan;
+    double *free_ns = plait_arena_alloc(arena, plan->n_queues, sizeof *free_ns);
+    *out = (plait_forecast){
+        .steps = plait_arena_alloc(arena, plan->n_steps, sizeof *out->steps),
+        .groups = plait_arena_alloc(arena, e->n_groups, sizeof *out->groups),
+        .bytes = plait_arena_alloc(arena, plan->n_steps, sizeof *out->bytes),
+        .busy_ns = plait_arena_alloc(arena, plan->n_queues, sizeof *out->busy_ns),
+    };
+    if (!free_ns || !out->steps || !out->groups || !out->bytes || !out->busy_ns)
+        return plait_error_memory("forecast", plan->n_steps * sizeof *out->steps);
+    walk(e, dims, free_ns, out);
+    return PLAIT_OK;
+}
+
+plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
+    const plait_graph *graph = e->plan->graph;
+    int64_t *dims = plait_arena_alloc(arena, graph->n_dims, sizeof *dims);
+    if (!dims) return plait_error_memory("forecast", graph->n_dims);
+    for (size_t d = 0; d < graph->n_dims; d++) dims[d] = graph->dims[d].bound > 0;
+    return plait_forecast_make(e, dims, arena, out);
+}
+
+plait_status plait_forecast_largest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
+    return plait_forecast_make(e, e->plan->bounds, arena, out);
+}
