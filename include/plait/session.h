@@ -36,7 +36,9 @@ plait_model *plait_session_model(const plait_session *session);
 /* A session of `model` with the sequences of another one, which may have lost its device: the same numbers, tokens and,
  * for those whose last token has an output, that output, so that plait_session_next goes on. Tokens are fed again,
  * common prefixes once. `from` is only read, and belongs to a model of the same vocabulary (the same file, opened in a
- * context of the devices that are left: plait_context_reopen, plait_model_reopen). The sequences' lengths must fit. */
+ * context of the devices that are left, plait_context_reopen). The sequences' lengths must fit. While both live, weights
+ * that the file's mapping does not serve are there twice; who has no room for that keeps plait_session_tokens, destroys
+ * everything, and feeds them anew. */
 plait_status plait_session_resume(plait_session **out, plait_model *model, const plait_session *from);
 
 /* ---- sequences ---- */
@@ -70,6 +72,9 @@ typedef struct plait_batch_item {
  * exist or break these rules; OUT_OF_RANGE for token ids, positions, lengths beyond the context; LIMIT when the cache
  * has no page left. */
 plait_status plait_session_step(plait_session *session, const plait_batch_item *items, int64_t n_items);
+/* Waits until the last step is done, and returns its failure. Steps return earlier where devices have queues of their
+ * own; asking for an output waits by itself. */
+plait_status plait_session_wait(plait_session *session);
 /* Items of the last step that wanted output, numbered in order from 0. */
 int64_t plait_session_n_outputs(const plait_session *session);
 /* All logits of output `row`: n_vocab floats, borrowed until the next call that computes outputs. */

@@ -34,6 +34,7 @@ static plait_status measure(bench *b, int64_t n, int64_t depth, bool prompt, dou
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(b->session, &seq));
     plait_status status = plait_session_feed(b->session, seq, b->tokens, depth + !prompt);
+    if (status == PLAIT_OK) status = plait_session_wait(b->session);
     uint64_t begin = plait_time_ns();
     if (prompt && status == PLAIT_OK) {
         plait_token token;

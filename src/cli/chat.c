@@ -47,7 +47,7 @@ static plait_status render(chat *c, plait_tokens *out) {
     size_t length = c->messages.length;
     plait_strbuf_append_char(&c->messages, ']');
     PLAIT_TRY(plait_strbuf_status(&c->messages));
-    plait_status status = plait_cli_render_chat(c->g.model, plait_strbuf_text(&c->messages), out);
+    plait_status status = plait_cli_render_chat(*c->g.model, plait_strbuf_text(&c->messages), out);
     cut_messages(c, length);
     return status;
 }
@@ -72,7 +72,7 @@ static plait_status rewind_to(chat *c, size_t *n) {
 
 static plait_status feed(chat *c, const plait_tokens *prompt) {
     plait_model_facts facts;
-    plait_model_describe(c->g.model, &facts);
+    plait_model_describe(*c->g.model, &facts);
     if (prompt->n == 0)
         return plait_error(PLAIT_INVALID_ARGUMENT, "the template made no token of the conversation");
     if ((int64_t)prompt->n > facts.context)
@@ -214,7 +214,7 @@ static int run(const plait_cli_values *values) {
     }
     plait_strbuf_init(&c.messages, 0);
     plait_strbuf_init(&text, 0);
-    plait_status status = plait_cli_generation_open(&c.g, model, true);
+    plait_status status = plait_cli_generation_open(&c.g, &context, &model, true);
     if (status == PLAIT_OK) status = converse(&c, &text);
     status = plait_cli_generation_close(&c.g, status);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);

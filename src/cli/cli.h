@@ -14,7 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLAIT_EXIT_OK = 0, PLAIT_EXIT_FAILED = 1, PLAIT_EXIT_USAGE = 2, PLAIT_CLI_MAX_LIST = 64 };
+enum {
+    PLAIT_EXIT_OK = 0,
+    PLAIT_EXIT_FAILED = 1,
+    PLAIT_EXIT_USAGE = 2,
+    PLAIT_CLI_MAX_LIST = 64,
+    PLAIT_CLI_MAX_DEVICES = 64 /* as many as a context takes */
+};
 
 /* Values of all options that any command has; zeroed before parsing, NULL or 0 where not given. */
 typedef struct plait_cli_values {
@@ -185,6 +191,9 @@ int plait_cli_open(const plait_cli_values *values,
                    void (*adjust)(plait_model_options *options, const void *user), const void *user,
                    plait_context **out_context, plait_model **out_model);
 void plait_cli_close(plait_context *context, plait_model *model);
+/* After a device was lost: closes model and context, whose sessions are gone already, and opens both again on the devices
+ * that are left. After a failure *model is NULL, and *context is to be closed all the same. */
+plait_status plait_cli_reopen(const plait_cli_values *values, plait_context **context, plait_model **model);
 /* A session of the model; with --trace it records. */
 plait_status plait_cli_session_open(const plait_cli_values *values, plait_model *model, plait_session **out);
 /* Writes the trace when `status` is OK, destroys the session, and returns the first failure. Accepts NULL. */
@@ -216,7 +225,8 @@ plait_status plait_cli_render_chat(const plait_model *model, const char *message
 
 typedef struct plait_cli_generation {
     const plait_cli_values *values;
-    plait_model *model;
+    plait_context **context; /* The caller's: replaced, as is the model, after a device was lost. */
+    plait_model **model;
     const plait_tokenizer *tokenizer; /* NULL: ids only */
     plait_session *session;
     plait_seq seq;
@@ -235,10 +245,12 @@ typedef struct plait_cli_generation {
 /* Makes the sampler of the options, before anything is opened. Returns an exit status. */
 int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *values);
 /* Session, sequence, text stream; tokenizer needed when `text`. */
-plait_status plait_cli_generation_open(plait_cli_generation *g, plait_model *model, bool text);
+plait_status plait_cli_generation_open(plait_cli_generation *g, plait_context **context, plait_model **model,
+                                       bool text);
 /* Releases everything; writes the trace when all went well. Returns the first failure. */
 plait_status plait_cli_generation_close(plait_cli_generation *g, plait_status status);
-/* Feeds tokens behind what the sequence has. */
+/* Feeds tokens behind what the sequence has. When a device is lost, here or while generating, a warning says so, and it
+ * goes on with the devices that are left. */
 plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_token *ids, size_t n);
 /* Generates as many tokens as -n and the context allow, streaming text to stdout; ends early at an end token and after
  * Ctrl-C. */

@@ -26,14 +26,22 @@ int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *v
     return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
 }
 
-plait_status plait_cli_generation_open(plait_cli_generation *g, plait_model *model, bool text) {
-    g->model = model;
-    PLAIT_TRY(plait_cli_session_open(g->values, model, &g->session));
+static plait_status open_session(plait_cli_generation *g, bool text) {
+    PLAIT_TRY(plait_cli_session_open(g->values, *g->model, &g->session));
     PLAIT_TRY(plait_session_begin(g->session, &g->seq));
-    g->tokenizer = plait_model_tokenizer(model);
-    if (text) PLAIT_TRY(plait_model_need_tokenizer(model, &g->tokenizer));
+    g->tokenizer = plait_model_tokenizer(*g->model);
+    if (text) PLAIT_TRY(plait_model_need_tokenizer(*g->model, &g->tokenizer));
     if (g->tokenizer && !text && plait_tokenizer_n_vocab(g->tokenizer) == 0)
         g->tokenizer = NULL; /* model "none" */
+    g->stream.tokenizer = g->tokenizer;
+    return PLAIT_OK;
+}
+
+plait_status plait_cli_generation_open(plait_cli_generation *g, plait_context **context, plait_model **model,
+                                       bool text) {
+    g->context = context;
+    g->model = model;
+    PLAIT_TRY(open_session(g, text));
     if (!g->tokenizer) return PLAIT_OK;
     g->piece_bytes = plait_detokenizer_max_bytes(g->tokenizer);
     g->piece = plait_alloc_array(1, g->piece_bytes);
@@ -50,10 +58,53 @@ plait_status plait_cli_generation_close(plait_cli_generation *g, plait_status st
     return status;
 }
 
+/* ---- after a loss ---- */
+
+/* Everything anew on the devices that are left, and the tokens fed again. *out_again: nothing stands in the way of another
+ * try when this one ends with a loss. */
+static plait_status open_again(plait_cli_generation *g, const plait_token *tokens, int64_t n,
+                               bool *out_again) {
+    plait_error_record failure;
+    plait_error_save(PLAIT_DEVICE_LOST, &failure);
+    *out_again = false;
+    plait_session_destroy(g->session);
+    g->session = NULL;
+    plait_status status = plait_cli_reopen(g->values, g->context, g->model);
+    if (status == PLAIT_OK) {
+        *out_again = true;
+        fprintf(stderr, "plait: warning: %s; going on with what is left: %d device%s\n", failure.message,
+                plait_context_device_count(*g->context),
+                plait_context_device_count(*g->context) == 1 ? "" : "s");
+        status = open_session(g, g->tokenizer != NULL);
+    }
+    if (status == PLAIT_OK) status = plait_session_feed(g->session, g->seq, tokens, n);
+    return plait_error_context(status, "going on after: %s", failure.message);
+}
+
+/* After a failed call on the session: OK when it was a loss and all is well again. The caller's model and context are
+ * new ones then. */
+static plait_status go_on(plait_cli_generation *g, plait_status status) {
+    bool again = status == PLAIT_DEVICE_LOST;
+    if (!again) return status;
+    int64_t n = plait_session_length(g->session, g->seq);
+    plait_token *tokens = plait_alloc_array((size_t)n, sizeof *tokens);
+    if (!tokens) return plait_error_memory("going on after a loss", (uint64_t)n * sizeof *tokens);
+    for (int64_t i = 0; i < n; i++) tokens[i] = plait_session_tokens(g->session, g->seq)[i];
+    while (again && status == PLAIT_DEVICE_LOST) status = open_again(g, tokens, n, &again);
+    free(tokens);
+    return status;
+}
+
 plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_token *ids, size_t n) {
     plait_logger logger = plait_cli_logger();
     uint64_t begin = plait_time_ns();
-    plait_status status = plait_session_feed(g->session, g->seq, ids, (int64_t)n);
+    int64_t had = plait_session_length(g->session, g->seq), end = had + (int64_t)n;
+    plait_status status = PLAIT_OK;
+    for (int64_t at = had; status == PLAIT_OK && at < end; at = plait_session_length(g->session, g->seq)) {
+        status = plait_session_feed(g->session, g->seq, ids + (at - had), end - at);
+        if (status == PLAIT_OK) status = plait_session_wait(g->session);
+        status = go_on(g, status);
+    }
     plait_log_progress(&logger, "prompt", 1, 1); /* wipes the line */
     g->n_fed = n;
     g->prompt_ns = plait_time_ns() - begin;
@@ -83,7 +134,7 @@ static plait_status keep(plait_cli_generation *g, plait_token token) {
 /* How many tokens -n asks for, as far as the context has room. */
 static int64_t room(const plait_cli_generation *g) {
     plait_model_facts facts;
-    plait_model_describe(g->model, &facts);
+    plait_model_describe(*g->model, &facts);
     int64_t left = facts.context - plait_session_length(g->session, g->seq);
     if (!g->values->n_given) return left;
     if (g->values->n > left)
@@ -95,7 +146,12 @@ static int64_t room(const plait_cli_generation *g) {
 static plait_status generate(plait_cli_generation *g, int64_t n) {
     for (int64_t i = 0; i < n && !plait_cli_interrupted(); i++) {
         plait_token token = PLAIT_NO_TOKEN;
-        PLAIT_TRY(plait_session_next(g->session, g->seq, g->sampler, &token));
+        plait_status status = plait_session_next(g->session, g->seq, g->sampler, &token);
+        if (status != PLAIT_OK) {
+            PLAIT_TRY(go_on(g, status));
+            i--; /* this one is still to be made */
+            continue;
+        }
         g->ended = g->tokenizer && !g->values->ignore_eos && plait_token_ends(g->tokenizer, token);
         if (g->ended) break;
         PLAIT_TRY(keep(g, token));

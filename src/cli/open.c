@@ -145,23 +145,36 @@ int plait_cli_open_context(const plait_cli_values *values, plait_context **out) 
     return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
 }
 
+/* What --split, --ratio and --pin say of the devices of a context. */
+typedef struct spreading {
+    plait_pin pins[PLAIT_CLI_MAX_LIST];
+    char *patterns[PLAIT_CLI_MAX_LIST]; /* Owned. */
+    double shares[PLAIT_CLI_MAX_DEVICES];
+} spreading;
+
+static void spreading_deinit(spreading *s) {
+    for (int i = 0; i < PLAIT_CLI_MAX_LIST; i++) free(s->patterns[i]);
+}
+
+static int read_spreading(const plait_cli_values *values, plait_context *context, spreading *s,
+                          plait_model_options *options) {
+    *s = (spreading){0};
+    int exit_status = read_split(values, plait_context_device_count(context), s->shares, options);
+    if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, s->pins, s->patterns);
+    options->pins = s->pins;
+    options->n_pins = values->n_pins;
+    return exit_status;
+}
+
 static int open_model(const plait_cli_values *values, plait_model_options *options, plait_context *context,
                       plait_model **out) {
-    plait_pin pins[PLAIT_CLI_MAX_LIST];
-    char *copies[PLAIT_CLI_MAX_LIST] = {0};
-    int n_devices = plait_context_device_count(context);
-    double *shares = plait_alloc_array((size_t)n_devices, sizeof *shares);
-    if (!shares) return plait_cli_fail(plait_error_memory("--ratio", 0));
-    int exit_status = read_split(values, n_devices, shares, options);
-    if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, pins, copies);
+    spreading spread;
+    int exit_status = read_spreading(values, context, &spread, options);
     if (exit_status == PLAIT_EXIT_OK) {
-        options->pins = pins;
-        options->n_pins = values->n_pins;
         plait_status status = plait_model_open(out, context, values->positional[0], options);
         if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     }
-    for (int i = 0; i < PLAIT_CLI_MAX_LIST; i++) free(copies[i]);
-    free(shares);
+    spreading_deinit(&spread);
     return exit_status;
 }
 
@@ -180,6 +193,41 @@ int plait_cli_open(const plait_cli_values *values,
     else
         *out_context = context;
     return exit_status;
+}
+
+/* ---- after a loss ---- */
+
+/* Pins and shares of devices that are left; those of the lost ones are gone with them. */
+static void keep_what_is_left(spreading *s, plait_model_options *options, const int *devices, int n_devices) {
+    int n = 0;
+    double sum = 0;
+    for (int i = 0; i < options->n_pins; i++)
+        for (int d = 0; d < n_devices; d++)
+            if (s->pins[i].device == devices[d]) s->pins[n++] = (plait_pin){s->pins[i].pattern, d};
+    options->n_pins = n;
+    for (int d = 0; d < n_devices; d++) sum += s->shares[d] = s->shares[devices[d]];
+    if (sum <= 0) options->ratio = NULL;
+}
+
+plait_status plait_cli_reopen(const plait_cli_values *values, plait_context **context, plait_model **model) {
+    int devices[PLAIT_CLI_MAX_DEVICES];
+    plait_model_options options;
+    plait_context *left = NULL;
+    spreading spread;
+    /* What was accepted once is accepted again: these print nothing now. */
+    if (read_options(values, &options) != PLAIT_EXIT_OK) return PLAIT_INVALID_ARGUMENT;
+    plait_status status = plait_context_reopen(&left, *context, devices);
+    if (status != PLAIT_OK) return status;
+    if (read_spreading(values, *context, &spread, &options) != PLAIT_EXIT_OK) status = PLAIT_OUT_OF_MEMORY;
+    plait_cli_close(*context, *model);
+    *context = left;
+    *model = NULL;
+    if (status == PLAIT_OK) {
+        keep_what_is_left(&spread, &options, devices, plait_context_device_count(left));
+        status = plait_model_open(model, left, values->positional[0], &options);
+    }
+    spreading_deinit(&spread);
+    return status;
 }
 
 void plait_cli_close(plait_context *context, plait_model *model) {

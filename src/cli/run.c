@@ -19,7 +19,7 @@ static plait_status print_json(const plait_cli_generation *g, const plait_tokens
 }
 
 static plait_status continue_prompt(plait_cli_generation *g, plait_tokens *prompt) {
-    PLAIT_TRY(plait_cli_prompt(g->values, g->model, prompt));
+    PLAIT_TRY(plait_cli_prompt(g->values, *g->model, prompt));
     if (prompt->n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "the prompt has no token");
     PLAIT_TRY(plait_cli_generation_feed(g, prompt->ids, prompt->n));
     PLAIT_TRY(plait_cli_generate(g));
@@ -41,7 +41,7 @@ static int run(const plait_cli_values *values) {
         plait_cli_generation_close(&g, PLAIT_OK);
         return exit_status;
     }
-    plait_status status = plait_cli_generation_open(&g, model, !values->ids);
+    plait_status status = plait_cli_generation_open(&g, &context, &model, !values->ids);
     if (status == PLAIT_OK) status = continue_prompt(&g, &prompt);
     if (status == PLAIT_OK) plait_cli_report_speed(&g);
     status = plait_cli_generation_close(&g, status);

@@ -72,8 +72,9 @@ plait_status plait_session_next(plait_session *s, plait_seq seq, plait_sampler *
         return plait_error(PLAIT_OUT_OF_RANGE, "sequence %d: its %lld tokens fill the context", seq,
                            (long long)sequence->length);
     PLAIT_TRY(sampler ? plait_session_sample(s, row, sampler, &token) : plait_session_argmax(s, row, &token));
-    if (sampler) PLAIT_TRY(plait_sampler_accept(sampler, token));
+    /* The sampler is told of tokens that the sequence has: after a failed step the call can be repeated elsewhere. */
     PLAIT_TRY(feed_piece(s, &seq, &token, 1, true));
+    if (sampler) PLAIT_TRY(plait_sampler_accept(sampler, token));
     *out_token = token;
     return PLAIT_OK;
 }

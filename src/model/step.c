@@ -216,3 +216,7 @@ plait_status plait_session_step(plait_session *s, const plait_batch_item *items,
     follow(s, items, n);
     return PLAIT_OK;
 }
+
+plait_status plait_session_wait(plait_session *s) {
+    return plait_run_wait(s->layers);
+}

@@ -389,12 +389,42 @@ static void devices_are_checked(void **state) {
     expect_refused(PLAIT("conformance", "tpu"), 2, "tpu");
 }
 
+/* A device that is lost on the way changes nothing of the text; the rest of the devices goes on, with a warning. When
+ * nothing is left, the failure says which device it was. Figures are stated, so that nothing is measured on the way. */
+static void losses_do_not_end_a_run(void **state) {
+    static const char figures[] = "flops=500G:memory-bandwidth=50GB:bandwidth=10GB:latency=1us";
+    (void)state;
+    char model[PLAIT_TEST_PATH_BYTES], list[300];
+    int lost = 0;
+    tiny_model(model);
+    outcome plain = PLAIT("run", model, "-p", "Hello there", "-n", "24", "-t", "1");
+    expect_done(&plain);
+    for (int n = 20; n < 4000; n += n) {
+        snprintf(list, sizeof list, "sim:%s:lose=%d,sim:%s,cpu:threads=1", figures, n, figures);
+        outcome o = PLAIT("run", model, "-p", "Hello there", "-n", "24", "--split", "layer", "--ratio",
+                          "1,1,0", "--devices", list, "--pin", "blk.0.*=sim");
+        bool warned = o.err && strstr(o.err, "going on with what is left: 2 devices");
+        if (o.status == 0) assert_string_equal(o.out, plain.out);
+        if (o.status != 0) assert_non_null(strstr(o.err, "sim is lost")); /* before there was a session */
+        lost += warned;
+        outcome_free(&o);
+    }
+    assert_true(lost >= 2);
+    snprintf(list, sizeof list, "sim:%s:lose=%d", figures, 400);
+    outcome none = PLAIT("run", model, "-p", "Hello there", "-n", "240", "--devices", list);
+    assert_int_equal(none.status, 1);
+    assert_non_null(strstr(none.err, "none of the 1 devices"));
+    outcome_free(&none);
+    outcome_free(&plain);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_golden),
         cmocka_unit_test(greedy_is_golden),
         cmocka_unit_test(text_and_json_agree),
         cmocka_unit_test(seeds_repeat),
+        cmocka_unit_test(losses_do_not_end_a_run),
         cmocka_unit_test(chat_option_uses_the_template),
         cmocka_unit_test(embeddings),
         cmocka_unit_test(perplexity_follows_its_rules),
