@@ -25,51 +25,49 @@ static void lists_deinit(reader_lists *lists) {
 }
 
 /* Calls for every weight that a node reads and every entry of it: counts (`fill` false), or fills the lists. */
-static void visit(const plait_residence *residence, const plait_graph *graph, reader_lists *lists,
+static void visit(const plait_residence *residence, const plait_residence_index *index, reader_lists *lists,
                   bool fill) {
+    const plait_graph *graph = index->graph;
     for (size_t n = 0; n < graph->n_nodes; n++)
         for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
             uint32_t id = graph->nodes[n].inputs[i];
             const plait_graph_tensor *tensor = &graph->tensors[id];
-            const plait_graph_storage *storage = &graph->storages[tensor->storage];
-            if (!id || storage->kind != PLAIT_STORAGE_WEIGHT) continue;
-            const plait_resident *entry = plait_residence_find(residence, storage->name, -1);
-            while (entry) {
-                size_t *at = &lists->first[entry - residence->entries + (fill ? 0 : 1)];
+            if (!id || graph->storages[tensor->storage].kind != PLAIT_STORAGE_WEIGHT) continue;
+            int64_t e = (int64_t)index->first[tensor->storage] - 1;
+            for (; e >= 0; e = residence->entries[e].next) {
+                size_t *at = &lists->first[e + (fill ? 0 : 1)];
                 if (fill)
                     lists->readers[*at] =
                         (struct plait_weight_reader){graph->nodes[n].op, i, tensor->base == 0};
                 (*at)++;
-                entry = entry->next >= 0 ? &residence->entries[entry->next] : NULL;
             }
         }
 }
 
-static void mark_shown(const plait_residence *residence, const plait_graph *graph, reader_lists *lists) {
+static void mark_shown(const plait_residence *residence, const plait_residence_index *index,
+                       reader_lists *lists) {
+    const plait_graph *graph = index->graph;
     for (size_t o = 0; o < graph->n_outputs; o++) {
         uint32_t storage = graph->tensors[graph->outputs[o].tensor].storage;
-        const plait_resident *entry = plait_residence_find(residence, graph->storages[storage].name, -1);
-        while (entry && graph->storages[storage].kind == PLAIT_STORAGE_WEIGHT) {
-            lists->shown[entry - residence->entries] = true;
-            entry = entry->next >= 0 ? &residence->entries[entry->next] : NULL;
-        }
+        if (graph->storages[storage].kind != PLAIT_STORAGE_WEIGHT) continue;
+        for (int64_t e = (int64_t)index->first[storage] - 1; e >= 0; e = residence->entries[e].next)
+            lists->shown[e] = true;
     }
 }
 
-static plait_status list_readers(const plait_residence *residence, const plait_graph *const *graphs,
-                                 int n_graphs, reader_lists *lists) {
+static plait_status list_readers(const plait_residence *residence, reader_lists *lists) {
     size_t n = residence->n_entries;
     lists->first = plait_alloc_array(n + 2, sizeof *lists->first);
     lists->shown = plait_alloc_array(n, sizeof *lists->shown);
     if (!lists->first || !lists->shown) return plait_error_memory("readers of weights", n);
-    for (int g = 0; g < n_graphs; g++) {
-        visit(residence, graphs[g], lists, false);
-        mark_shown(residence, graphs[g], lists);
+    for (int g = 0; g < residence->n_indices; g++) {
+        visit(residence, &residence->indices[g], lists, false);
+        mark_shown(residence, &residence->indices[g], lists);
     }
     for (size_t e = 0; e < n; e++) lists->first[e + 1] += lists->first[e];
     lists->readers = plait_alloc_array(lists->first[n], sizeof *lists->readers);
     if (!lists->readers) return plait_error_memory("readers of weights", lists->first[n]);
-    for (int g = 0; g < n_graphs; g++) visit(residence, graphs[g], lists, true);
+    for (int g = 0; g < residence->n_indices; g++) visit(residence, &residence->indices[g], lists, true);
     for (size_t e = n; e > 0; e--) lists->first[e] = lists->first[e - 1]; /* filling moved each to its end */
     lists->first[0] = 0;
     return PLAIT_OK;
@@ -96,26 +94,71 @@ plait_status plait_encode_offer(const plait_residence *residence, int d, const p
     return PLAIT_OK;
 }
 
+/* None for what an output shows. */
+static size_t n_readers_of(const reader_lists *lists, size_t e) {
+    return lists->shown[e] ? 0 : lists->first[e + 1] - lists->first[e];
+}
+
 /* The offer for all readers of an entry; a weight that too many read, or that an output shows, stays as it is. */
 static plait_status choose(const plait_residence *residence, const reader_lists *lists,
                            plait_resident *entry) {
-    size_t e = (size_t)(entry - residence->entries), n_readers = lists->first[e + 1] - lists->first[e];
+    size_t e = (size_t)(entry - residence->entries), n_readers = n_readers_of(lists, e);
     plait_graph_storage row = {.kind = entry->kind, .size_bytes = entry->size_bytes};
     plait_encoding_offer offer;
-    if (n_readers > PLAIT_MAX_READERS || lists->shown[e]) n_readers = 0;
+    if (n_readers > PLAIT_MAX_READERS) n_readers = 0;
     PLAIT_TRY(plait_encode_offer(residence, entry->device, &row, &entry->shape,
                                  lists->readers + lists->first[e], (int)n_readers, &offer));
     plait_residence_set_form(entry, &offer);
     return PLAIT_OK;
 }
 
-plait_status plait_residence_choose_encodings(plait_residence *residence, const plait_graph *const *graphs,
-                                              int n_graphs) {
+/* ---- weights that are alike ---- */
+
+/* A model has hundreds of weights and a few shapes: the device is asked once for weights of one type and shape with the same
+ * readers. Earlier ones are found by a hash of that; who finds another one in its place asks anew. */
+enum { MEMORY = 128 };
+
+static uint64_t hash_entry(const plait_residence *residence, const reader_lists *lists, size_t e) {
+    const plait_operand *shape = &residence->entries[e].shape;
+    uint64_t h = plait_hash_bytes(shape->dims, sizeof shape->dims, (uint64_t)shape->dtype);
+    for (size_t r = lists->first[e]; r < lists->first[e + 1]; r++)
+        h = h * 31 + (uint64_t)lists->readers[r].op->id * 16 + (uint64_t)lists->readers[r].input;
+    return h ^ h >> 32;
+}
+
+static bool alike(const plait_residence *residence, const reader_lists *lists, size_t a, size_t b) {
+    const plait_operand *x = &residence->entries[a].shape, *y = &residence->entries[b].shape;
+    size_t n = n_readers_of(lists, a);
+    bool same =
+        x->dtype == y->dtype && memcmp(x->dims, y->dims, sizeof x->dims) == 0 && n == n_readers_of(lists, b);
+    for (size_t r = 0; same && r < n; r++) {
+        const struct plait_weight_reader *p = &lists->readers[lists->first[a] + r];
+        const struct plait_weight_reader *q = &lists->readers[lists->first[b] + r];
+        same = p->op == q->op && p->input == q->input && p->whole == q->whole;
+    }
+    return same;
+}
+
+static void copy_form(const plait_resident *from, plait_resident *to) {
+    to->encoding = from->encoding;
+    memcpy(to->encoding_name, from->encoding_name, sizeof to->encoding_name);
+    to->size_bytes = from->size_bytes;
+    to->alignment = from->alignment;
+}
+
+plait_status plait_residence_choose_encodings(plait_residence *residence) {
     reader_lists lists = {0};
-    plait_status status = list_readers(residence, graphs, n_graphs, &lists);
-    for (size_t e = 0; status == PLAIT_OK && e < residence->n_entries; e++)
-        if (residence->entries[e].kind == PLAIT_STORAGE_WEIGHT)
+    uint32_t known[MEMORY] = {0}; /* entry + 1 */
+    plait_status status = list_readers(residence, &lists);
+    for (size_t e = 0; status == PLAIT_OK && e < residence->n_entries; e++) {
+        if (residence->entries[e].kind != PLAIT_STORAGE_WEIGHT) continue;
+        uint32_t *slot = &known[hash_entry(residence, &lists, e) % MEMORY];
+        if (*slot && alike(residence, &lists, *slot - 1, e))
+            copy_form(&residence->entries[*slot - 1], &residence->entries[e]);
+        else
             status = choose(residence, &lists, &residence->entries[e]);
+        *slot = (uint32_t)e + 1;
+    }
     lists_deinit(&lists);
     return status;
 }

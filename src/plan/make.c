@@ -35,8 +35,13 @@ static plait_status init_tables(plait_plan *plan) {
 
 /* Names are looked up once for all passes. */
 static void find_residents(plait_plan *plan) {
+    const uint32_t *first = plait_residence_index_of(plan->residence, plan->graph);
     for (size_t s = 0; s < plan->graph->n_storages; s++) {
         const plait_graph_storage *row = &plan->graph->storages[s];
+        if (first) {
+            plan->residents[s] = first[s] ? &plan->residence->entries[first[s] - 1] : NULL;
+            continue;
+        }
         if (row->kind == PLAIT_STORAGE_WEIGHT || row->kind == PLAIT_STORAGE_STATE)
             plan->residents[s] = plait_residence_find(plan->residence, row->name, -1);
     }

@@ -99,6 +99,12 @@ typedef struct plait_residence_block {
         *ns; /* [device] predicted over the steps of a typical use; what the device lacks is done elsewhere */
 } plait_residence_block;
 
+/* Where the storages of a graph are among the entries: names are looked up once for all plans. */
+typedef struct plait_residence_index {
+    const plait_graph *graph; /* Borrowed: it outlives the residence. */
+    uint32_t *first;          /* [storage] its first entry + 1, 0: none */
+} plait_residence_index;
+
 struct plait_residence {
     atomic_int references;
     plait_context *context;
@@ -108,7 +114,9 @@ struct plait_residence {
     bool no_packing, loaded;
     plait_resident *entries;
     size_t n_entries, entry_capacity;
-    plait_map names;                 /* name -> its first entry */
+    plait_map names;                /* name -> its first entry */
+    plait_residence_index *indices; /* of the graphs that it was made for */
+    int n_indices;
     plait_residence_device *devices; /* one a device of the context */
     /* Of several devices: blocks in order of their numbers, what stands before all first, what stands behind last. */
     plait_residence_block *blocks;
@@ -121,6 +129,8 @@ struct plait_residence {
 
 /* The entry of a weight or state on a device, or NULL. device -1: on any. */
 plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device);
+/* The index of a graph that the residence was made for, or NULL. */
+const uint32_t *plait_residence_index_of(const plait_residence *residence, const plait_graph *graph);
 /* Allocates every weight, zeroed, for a residence without a source; and writes one of them, on all its devices. */
 plait_status plait_residence_load_zeros(plait_residence *residence);
 plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
@@ -128,8 +138,7 @@ plait_status plait_residence_write_weight(plait_residence *residence, const char
 /* Writes a form into an entry. */
 void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer *form);
 /* Encodings of all weights of a single device, from what every reader in all graphs needs (encode.c). */
-plait_status plait_residence_choose_encodings(plait_residence *residence, const plait_graph *const *graphs,
-                                              int n_graphs);
+plait_status plait_residence_choose_encodings(plait_residence *residence);
 /* The first pin that matches the name or the block's (-1: none): its device, and its place in the list; or -1. */
 int plait_residence_pin(const plait_residence *residence, const char *name, int32_t block, int *out_rank);
 /* The device of a block, or of the one before it where the residence knows no such block; -1: it knows none. */

@@ -72,12 +72,15 @@ void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer 
     entry->alignment = form->alignment;
 }
 
-plait_status plait_residence_add(plait_residence *residence, const plait_graph_storage *row,
-                                 const plait_operand *shape, int device, const plait_encoding_offer *form,
-                                 plait_cause cause) {
+/* `same`: the first entry of the name, or NULL. */
+static plait_status add_entry(plait_residence *residence, const plait_graph_storage *row,
+                              const plait_operand *shape, int device, const plait_encoding_offer *form,
+                              plait_cause cause, const plait_resident *same) {
+    size_t first =
+        same ? (size_t)(same - residence->entries) : residence->n_entries; /* growing moves entries */
     PLAIT_TRY(plait_grow(&residence->entries, &residence->entry_capacity, residence->n_entries + 1,
                          sizeof *residence->entries, PLAIT_MAX_NAME << 16, "residence"));
-    plait_resident *entry = &residence->entries[residence->n_entries];
+    plait_resident *entry = &residence->entries[residence->n_entries], *last = &residence->entries[first];
     *entry = (plait_resident){.kind = row->kind,
                               .shape = *shape,
                               .device = device,
@@ -88,53 +91,104 @@ plait_status plait_residence_add(plait_residence *residence, const plait_graph_s
     if (!entry->name) return plait_error_memory("residence", strlen(row->name));
     plait_residence_set_form(entry, form);
     entry->slot = row->kind == PLAIT_STORAGE_STATE ? PLAIT_SLOT_STATE : PLAIT_NO_SLOT;
-    plait_resident *same = plait_residence_find(residence, row->name, -1);
-    while (same && same->next >= 0) same = &residence->entries[same->next];
-    if (same)
-        same->next = (int32_t)residence->n_entries;
-    else
+    if (!same)
         PLAIT_TRY(plait_map_put(&residence->names, entry->name, strlen(entry->name),
                                 (uint32_t)residence->n_entries, NULL));
+    while (same && last->next >= 0) last = &residence->entries[last->next];
+    if (same) last->next = (int32_t)residence->n_entries;
     residence->n_entries++;
     return PLAIT_OK;
 }
 
+plait_status plait_residence_add(plait_residence *residence, const plait_graph_storage *row,
+                                 const plait_operand *shape, int device, const plait_encoding_offer *form,
+                                 plait_cause cause) {
+    return add_entry(residence, row, shape, device, form, cause,
+                     plait_residence_find(residence, row->name, -1));
+}
+
+/* ---- indices ---- */
+
+static bool is_stored(const plait_graph_storage *row) {
+    return row->kind == PLAIT_STORAGE_WEIGHT || row->kind == PLAIT_STORAGE_STATE;
+}
+
+const uint32_t *plait_residence_index_of(const plait_residence *residence, const plait_graph *graph) {
+    for (int g = 0; g < residence->n_indices; g++)
+        if (residence->indices[g].graph == graph) return residence->indices[g].first;
+    return NULL;
+}
+
+/* Empty indices, and room for all names. */
+static plait_status init_indices(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
+    size_t n = 0;
+    residence->indices = plait_arena_alloc(&residence->strings, (size_t)n_graphs, sizeof *residence->indices);
+    if (!residence->indices) return plait_error_memory("residence", (uint64_t)n_graphs);
+    for (int g = 0; g < n_graphs; g++) {
+        plait_residence_index *index = &residence->indices[g];
+        index->graph = graphs[g];
+        index->first = plait_arena_alloc(&residence->strings, graphs[g]->n_storages, sizeof *index->first);
+        if (!index->first) return plait_error_memory("residence", graphs[g]->n_storages * 4);
+        for (size_t s = 0; s < graphs[g]->n_storages; s++) n += is_stored(&graphs[g]->storages[s]);
+    }
+    residence->n_indices = n_graphs;
+    return n_graphs == 1 ? plait_map_reserve(&residence->names, n) : PLAIT_OK; /* more of them share names */
+}
+
+static void fill_indices(plait_residence *residence) {
+    for (int g = 0; g < residence->n_indices; g++) {
+        plait_residence_index *index = &residence->indices[g];
+        for (size_t s = 0; s < index->graph->n_storages; s++) {
+            const plait_graph_storage *row = &index->graph->storages[s];
+            const plait_resident *entry =
+                index->first[s] || !is_stored(row) ? NULL : plait_residence_find(residence, row->name, -1);
+            if (entry) index->first[s] = (uint32_t)(entry - residence->entries) + 1;
+        }
+    }
+}
+
 /* ---- one device: everything is there ---- */
 
-static plait_status add_once(plait_residence *residence, const plait_graph *graph, uint32_t storage) {
-    const plait_graph_storage *row = &graph->storages[storage];
-    const plait_operand *shape = &graph->tensors[row->root].shape;
+static plait_status add_once(plait_residence *residence, const plait_residence_index *index,
+                             uint32_t storage) {
+    const plait_graph_storage *row = &index->graph->storages[storage];
+    const plait_operand *shape = &index->graph->tensors[row->root].shape;
+    if (index->first[storage]) return PLAIT_OK;
     const plait_resident *any = plait_residence_find(residence, row->name, -1);
     plait_encoding_offer form = {.name = "file",
                                  .size_bytes = row->size_bytes,
                                  .alignment = residence->context->devices[0].info.alignment};
-    if (any) return plait_residence_check_same(any->kind, &any->shape, graph, storage);
+    index->first[storage] = (uint32_t)(any ? (size_t)(any - residence->entries) : residence->n_entries) + 1;
+    if (any) return plait_residence_check_same(any->kind, &any->shape, index->graph, storage);
     int rank;
     bool pinned = plait_residence_pin(residence, row->name, row->block, &rank) == 0;
-    return plait_residence_add(residence, row, shape, 0, &form,
-                               pinned ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_ONLY_DEVICE);
+    return add_entry(residence, row, shape, 0, &form, pinned ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_ONLY_DEVICE,
+                     NULL);
 }
 
 /* The storages of a kind that nodes or outputs touch. */
-static plait_status add_touched(plait_residence *residence, const plait_graph *graph,
+static plait_status add_touched(plait_residence *residence, const plait_residence_index *index,
                                 plait_storage_kind kind) {
+    const plait_graph *graph = index->graph;
     for (size_t n = 0; n < graph->n_nodes; n++)
         for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
             uint32_t storage = graph->tensors[graph->nodes[n].inputs[i]].storage;
             if (graph->nodes[n].inputs[i] && graph->storages[storage].kind == kind)
-                PLAIT_TRY(add_once(residence, graph, storage));
+                PLAIT_TRY(add_once(residence, index, storage));
         }
     for (size_t o = 0; o < graph->n_outputs; o++) {
         uint32_t storage = graph->tensors[graph->outputs[o].tensor].storage;
-        if (graph->storages[storage].kind == kind) PLAIT_TRY(add_once(residence, graph, storage));
+        if (graph->storages[storage].kind == kind) PLAIT_TRY(add_once(residence, index, storage));
     }
     return PLAIT_OK;
 }
 
-static plait_status put_on_one(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
-    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(add_touched(residence, graphs[g], PLAIT_STORAGE_STATE));
-    for (int g = 0; g < n_graphs; g++) PLAIT_TRY(add_touched(residence, graphs[g], PLAIT_STORAGE_WEIGHT));
-    return plait_residence_choose_encodings(residence, graphs, n_graphs);
+static plait_status put_on_one(plait_residence *residence, int n_graphs) {
+    for (int g = 0; g < n_graphs; g++)
+        PLAIT_TRY(add_touched(residence, &residence->indices[g], PLAIT_STORAGE_STATE));
+    for (int g = 0; g < n_graphs; g++)
+        PLAIT_TRY(add_touched(residence, &residence->indices[g], PLAIT_STORAGE_WEIGHT));
+    return plait_residence_choose_encodings(residence);
 }
 
 /* ---- life ---- */
@@ -205,9 +259,11 @@ static plait_status decide(plait_residence *residence, const plait_graph *const 
                            const plait_residence_options *options) {
     if (options && options->split == PLAIT_SPLIT_TENSOR)
         return plait_error(PLAIT_UNSUPPORTED, "splitting single tensors over devices is not supported yet");
+    PLAIT_TRY(init_indices(residence, graphs, n_graphs));
     PLAIT_TRY(residence->context->n_devices == 1
-                  ? put_on_one(residence, graphs, n_graphs)
+                  ? put_on_one(residence, n_graphs)
                   : plait_residence_spread(residence, graphs, n_graphs, options));
+    fill_indices(residence);
     return assign_slots(residence);
 }
 
