@@ -1,8 +1,8 @@
 /* How items are packed. Three ways, each tried only while the lower bound is not reached:
  *
  *   sweep   positions in order, each item into the tightest gap that is free just then. Quick, and knows no future.
- *   settle  the largest item first, each into the lowest gap that is free for its whole life; by bytes, then by bytes times
- *           length of life. Reaches the bound for models' graphs.
+ *   settle  the largest item first, each into the lowest gap that is free for its whole life; by bytes times length of
+ *           life, then by bytes. Reaches the bound for models' graphs.
  *   mend    a ceiling is set below what was reached. Items above it are taken out and placed again under it, and throw
  *           out whoever costs least where there is no room; those are placed in their turn. An item that was thrown out
  *           often becomes dear, so the search moves on. The first ceiling is the bound itself, with little patience; others
@@ -509,7 +509,7 @@ static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
 
 /* From what is placed now straight to the bound, with little patience: often it is not far. */
 static void mend_once(packer *p, uint64_t bound) {
-    uint64_t patience = (WORK_AT_LEAST + WORK_PER_ITEM * (uint64_t)p->n) / 8;
+    uint64_t patience = WORK_AT_LEAST / 32 + WORK_PER_ITEM / 4 * (uint64_t)p->n;
     if (p->best_bytes > bound && mend(p, bound, p->work + patience)) keep_best(p);
 }
 
@@ -571,9 +571,9 @@ static plait_status pack(packer *p, uint64_t bound) {
         PLAIT_TRY(count_pairs(p, &n_pairs));
         PLAIT_TRY(build_lanes(p));
         bool few = n_pairs <= SETTLE_PER_ITEM * (uint64_t)p->n + WORK_AT_LEAST;
-        for (int by_area = 0; by_area < 2 && !is_near(p, bound, AS_GOOD_AS); by_area++) {
+        for (int by_area = 1; by_area >= 0 && !is_near(p, bound, AS_GOOD_AS); by_area--) {
             if (few) settle(p, by_area);
-            if (few || by_area == 0) mend_once(p, bound);
+            if (few || by_area == 1) mend_once(p, bound);
         }
     }
     mend_all(p, bound);
