@@ -152,6 +152,10 @@ typedef struct plait_plan_facts {
     uint64_t transfer_bytes;        /* between devices in a step at the bounds */
     double flop;                    /* in a step at the bounds */
     uint64_t plan_ns, verify_ns;    /* time that planning and proving took */
+    /* Predicted time of a step, with every dim at its bound and with every dim at 1; transfers and devices that work side
+     * by side taken into account. 0: the figures of the devices are not known, which with one device they are only when
+     * somebody asked for them (plait/cost.h). */
+    uint64_t predicted_ns, predicted_single_ns;
 } plait_plan_facts;
 void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
 /* Memory of a device that a step needs: for temporaries, which all plans of the context share, and for inputs. */

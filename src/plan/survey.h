@@ -7,7 +7,7 @@
 #include "plan/split.h"
 #include "plan/weigh.h"
 
-enum { PLAIT_SURVEY_MAX_UNITS = 512, PLAIT_SURVEY_NO_UNIT = -1 };
+enum { PLAIT_SURVEY_MAX_UNITS = 256, PLAIT_SURVEY_NO_UNIT = -1 };
 
 /* A weight or state, over all graphs that name it. */
 typedef struct plait_survey_item {
