@@ -4,6 +4,7 @@
  * placement counts it; what fusion saves is not known beforehand. Invariant: pure; the order of the list is kept, which
  * respects every wait, so one walk is enough. */
 #include "plan/explain.h"
+#include "plan/weigh.h"
 
 #include "base/size.h"
 #include "base/status.h"
@@ -64,23 +65,33 @@ static double move_ns(const plait_explained *e, const plait_plan_step *step, uin
     return plait_cost_transfer(&e->cost, from, to, 1, (double)bytes);
 }
 
-static double group_ns(const plait_explained *e, const plait_explained_group *row, const int64_t *dims) {
+/* A step to be forecast: values of the dims, and times of nodes where placement has them already. */
+typedef struct moment {
+    const int64_t *dims;
+    const float *node_ns; /* [node * n_devices + device], or NULL */
+} moment;
+
+static double node_ns(const plait_explained *e, uint32_t node, int device, const moment *m) {
+    plait_op_use use;
+    plait_work work;
+    size_t n_devices = (size_t)e->plan->context->n_devices;
+    if (m->node_ns) return (double)m->node_ns[(size_t)node * n_devices + (size_t)device];
+    plait_cost_work(&e->cost, e->plan->graph, node, m->dims, &use, &work);
+    return plait_cost_time(&e->cost, device, &work);
+}
+
+static double group_ns(const plait_explained *e, const plait_explained_group *row, const moment *m) {
     const plait_plan_segment *segment = &e->plan->segments[row->segment];
     const plait_group *group = &segment->prepared.groups[row->group];
     double ns = 0;
-    for (int k = group->first; k < group->first + group->n; k++) {
-        plait_op_use use;
-        plait_work work;
-        plait_cost_work(&e->cost, e->plan->graph, segment->nodes[segment->prepared.order[k]].node, dims, &use,
-                        &work);
-        ns += plait_cost_time(&e->cost, segment->device, &work);
-    }
+    for (int k = group->first; k < group->first + group->n; k++)
+        ns += node_ns(e, segment->nodes[segment->prepared.order[k]].node, segment->device, m);
     return ns;
 }
 
 /* ---- the walk ---- */
 
-static double duration_ns(const plait_explained *e, uint32_t s, const int64_t *dims, double begin_ns,
+static double duration_ns(const plait_explained *e, uint32_t s, const moment *m, double begin_ns,
                           plait_forecast *out) {
     const plait_plan_step *step = &e->plan->steps[s];
     const plait_device_figures *figures = &e->cost.devices[step->device];
@@ -89,14 +100,14 @@ static double duration_ns(const plait_explained *e, uint32_t s, const int64_t *d
     if (step->kind != PLAIT_STEP_LAUNCH) return move_ns(e, step, out->bytes[s]);
     double at = begin_ns + (double)figures->launch_ns;
     for (uint32_t g = e->first_group[s]; g < e->first_group[s + 1]; g++) {
-        double end = at + group_ns(e, &e->groups[g], dims);
+        double end = at + group_ns(e, &e->groups[g], m);
         out->groups[g] = (plait_forecast_span){at, end};
         at = end;
     }
     return at - begin_ns;
 }
 
-static void walk(const plait_explained *e, const int64_t *dims, double *free_ns, plait_forecast *out) {
+static void walk(const plait_explained *e, const moment *m, double *free_ns, plait_forecast *out) {
     const plait_plan *plan = e->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
@@ -105,9 +116,9 @@ static void walk(const plait_explained *e, const int64_t *dims, double *free_ns,
             const plait_plan_wait *wait = &plan->waits[w];
             if (!wait->before && out->steps[wait->step].end_ns > begin) begin = out->steps[wait->step].end_ns;
         }
-        out->bytes[s] = step_bytes(plan, step, dims);
+        out->bytes[s] = step_bytes(plan, step, m->dims);
         if (!e->timed) continue;
-        double ns = duration_ns(e, s, dims, begin, out);
+        double ns = duration_ns(e, s, m, begin, out);
         out->steps[s] = (plait_forecast_span){begin, begin + ns};
         out->busy_ns[step->queue] += ns;
         free_ns[step->queue] = begin + ns;
@@ -115,8 +126,7 @@ static void walk(const plait_explained *e, const int64_t *dims, double *free_ns,
     }
 }
 
-plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, plait_arena *arena,
-                                 plait_forecast *out) {
+static plait_status make(const plait_explained *e, const moment *m, plait_arena *arena, plait_forecast *out) {
     const plait_plan *plan = e->plan;
     double *free_ns = plait_arena_alloc(arena, plan->n_queues, sizeof *free_ns);
     *out = (plait_forecast){
@@ -127,8 +137,13 @@ plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, 
     };
     if (!free_ns || !out->steps || !out->groups || !out->bytes || !out->busy_ns)
         return plait_error_memory("forecast", plan->n_steps * sizeof *out->steps);
-    walk(e, dims, free_ns, out);
+    walk(e, m, free_ns, out);
     return PLAIT_OK;
+}
+
+plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, plait_arena *arena,
+                                 plait_forecast *out) {
+    return make(e, &(moment){.dims = dims}, arena, out);
 }
 
 plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
@@ -136,9 +151,11 @@ plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *aren
     int64_t *dims = plait_arena_alloc(arena, graph->n_dims, sizeof *dims);
     if (!dims) return plait_error_memory("forecast", graph->n_dims);
     for (size_t d = 0; d < graph->n_dims; d++) dims[d] = graph->dims[d].bound > 0;
-    return plait_forecast_make(e, dims, arena, out);
+    const float *known = e->plan->weighed ? e->plan->weighed->single_ns : NULL;
+    return make(e, &(moment){dims, known}, arena, out);
 }
 
 plait_status plait_forecast_largest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
-    return plait_forecast_make(e, e->plan->bounds, arena, out);
+    const float *known = e->plan->weighed ? e->plan->weighed->full_ns : NULL;
+    return make(e, &(moment){e->plan->bounds, known}, arena, out);
 }

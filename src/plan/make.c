@@ -1,6 +1,7 @@
 /* Making a plan: the passes in turn, and the plan's life. Invariant: a plan that was returned is proved (unless the
  * caller switched that off) and never changes. */
-#include "plan/predict.h"
+#include "plan/explain.h"
+#include "plan/weigh.h"
 
 #include "base/alloc.h"
 #include "base/os.h"
@@ -68,15 +69,16 @@ static void add_facts(plait_plan *plan) {
     }
 }
 
-static plait_status predict(const plait_plan *plan, plait_plan_facts *facts) {
-    plait_prediction p;
-    double full = 0, single = 0;
-    PLAIT_TRY(plait_prediction_init(&p, plan));
-    plait_status status = plait_predict_step(&p, true, NULL, &full);
-    if (status == PLAIT_OK) status = plait_predict_step(&p, false, NULL, &single);
-    plait_prediction_deinit(&p);
-    facts->predicted_ns = (uint64_t)full;
-    facts->predicted_single_ns = (uint64_t)single;
+/* The two steps of the facts. */
+static plait_status forecast(const plait_plan *plan, plait_plan_facts *facts) {
+    plait_explained e;
+    plait_forecast largest = {0}, smallest = {0};
+    plait_status status = plait_explain(&e, plan);
+    if (status == PLAIT_OK) status = plait_forecast_largest(&e, &e.arena, &largest);
+    if (status == PLAIT_OK) status = plait_forecast_smallest(&e, &e.arena, &smallest);
+    plait_explained_deinit(&e);
+    facts->predicted_ns = (uint64_t)largest.end_ns;
+    facts->predicted_single_ns = (uint64_t)smallest.end_ns;
     return status;
 }
 
@@ -124,7 +126,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
         plan->pass_ns[p] = plait_time_ns() - before;
     }
     add_facts(plan);
-    if (plan->context->n_devices > 1) PLAIT_TRY(predict(plan, &plan->facts));
+    if (plan->context->n_devices > 1) PLAIT_TRY(forecast(plan, &plan->facts));
     plan->facts.verify_ns = plan->pass_ns[PLAIT_PASS_VERIFY];
     plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;
     return PLAIT_OK;
@@ -208,7 +210,7 @@ void plait_plan_device_bytes(const plait_plan *plan, int device, uint64_t *out_t
 
 void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out) {
     *out = plan->facts;
-    /* With one device planning spends no time on predictions; who asks gets one, if there are figures and memory. */
-    if (plan->context->n_devices == 1 && predict(plan, out) != PLAIT_OK)
-        out->predicted_ns = out->predicted_single_ns = 0;
+    /* With one device planning spends no time on forecasts; who asks gets one, if there are figures and memory. */
+    bool known = plan->context->n_devices == 1 && plan->context->devices[0].figures.struct_bytes;
+    if (known && forecast(plan, out) != PLAIT_OK) out->predicted_ns = out->predicted_single_ns = 0;
 }

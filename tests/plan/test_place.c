@@ -247,6 +247,51 @@ static void test_refused_by_all(void **state) {
     destroy(&f);
 }
 
+/* ---- predictions ---- */
+
+/* A plan of several devices predicts its step: here one launch after its input and before its output, so a sum. With one
+ * device nothing is predicted until somebody asks for the device's figures. */
+static void test_predictions(void **state) {
+    (void)state;
+    fixture f = {.graph = free_graph(30, 4096, 64)};
+    plait_device_figures figures;
+    plait_plan_facts facts, one;
+    make(&f, "fake,fake", NULL);
+    plait_plan_describe(f.plan, &facts);
+    assert_ok(plait_context_figures(f.context, 0, &figures));
+    double full = 0, single = 0, moved = 4096 * 64 * 4;
+    for (size_t s = 0; s < f.plan->n_steps; s++) {
+        bool in = f.plan->steps[s].kind == PLAIT_STEP_WRITE_INPUT,
+             out = f.plan->steps[s].kind == PLAIT_STEP_READ_OUTPUT;
+        if (!in && !out) continue;
+        double rate = (double)(in ? figures.write_bytes_per_s : figures.read_bytes_per_s);
+        full += (double)(in ? figures.write_ns : figures.read_ns) + 1e9 * moved / rate;
+        single += (double)(in ? figures.write_ns : figures.read_ns) + 1e9 * moved / 64 / rate;
+    }
+    full += (double)figures.launch_ns;
+    single += (double)figures.launch_ns;
+    for (int i = 0; i < 30; i++) {
+        double operands = i % 3 == 2 ? 3 : 2;
+        full += (double)figures.node_ns + 1e9 * operands * moved / (double)figures.bytes_per_s;
+        single += (double)figures.node_ns + 1e9 * operands * moved / 64 / (double)figures.bytes_per_s;
+    }
+    if (fabs((double)facts.predicted_ns - full) > 1e-4 * full + 2 ||
+        fabs((double)facts.predicted_single_ns - single) > 1e-4 * single + 2)
+        fail_msg("predicted %llu and %llu ns, expected %.0f and %.0f", (unsigned long long)facts.predicted_ns,
+                 (unsigned long long)facts.predicted_single_ns, full, single);
+    destroy(&f);
+
+    f = (fixture){.graph = free_graph(30, 4096, 64)};
+    make(&f, "fake", NULL);
+    plait_plan_describe(f.plan, &one);
+    assert_int_equal(one.predicted_ns, 0);
+    assert_ok(plait_context_figures(f.context, 0, &figures));
+    plait_plan_describe(f.plan, &one);
+    assert_true(fabs((double)one.predicted_ns - (double)facts.predicted_ns) <
+                1e-3 * (double)facts.predicted_ns);
+    destroy(&f);
+}
+
 /* ---- time ---- */
 
 /* Time of this thread's own work, whatever else the machine does. */
@@ -291,7 +336,8 @@ int main(void) {
         cmocka_unit_test(test_glue),           cmocka_unit_test(test_beginning),
         cmocka_unit_test(test_nothing_stored), cmocka_unit_test(test_move_of_a_group),
         cmocka_unit_test(test_writers),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_refused_by_all), cmocka_unit_test(test_near_linear),
+        cmocka_unit_test(test_refused_by_all), cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_near_linear),
     };
     if (fake_register() != PLAIT_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
