@@ -88,7 +88,7 @@ static void put_node(writer *w, const plait_graph_node *node) {
     put(w, NODE | (uint32_t)node->n_inputs << 8 | (uint32_t)node->op->id << 16);
     for (int i = 0; i < node->n_inputs; i++) put(w, node->inputs[i]);
     uint32_t given = 0; /* attributes that are not as they are when nothing is said */
-    for (int i = 0; i < node->op->n_attrs; i++)
+    for (int i = 0; i < node->op->n_attrs && i < PLAIT_MAX_ATTRS; i++)
         given |= (uint32_t)(node->attrs[i].i != node->op->attrs[i].initial.i) << i;
     put(w, given);
     for (int i = 0; i < node->op->n_attrs; i++)

@@ -94,6 +94,11 @@ static taken take_stock(void) {
                    count_entries("/proc/self/task")};
 }
 
+static bool equal(const taken *a, const taken *b) {
+    return a->blocks == b->blocks && a->bytes == b->bytes && a->files == b->files &&
+           a->mappings == b->mappings && a->threads == b->threads;
+}
+
 static void assert_as_before(const taken *before, const char *item) {
     taken now = take_stock();
     /* A thread that was joined may take a moment to leave the list. */
@@ -101,7 +106,7 @@ static void assert_as_before(const taken *before, const char *item) {
         usleep(1000);
         now = take_stock();
     }
-    if (memcmp(before, &now, sizeof now) != 0)
+    if (!equal(before, &now))
         fail_msg("%s: %zu blocks, %zu bytes, %d files, %d mappings, %d threads; before %zu, %zu, %d, %d, %d",
                  item, now.blocks, now.bytes, now.files, now.mappings, now.threads, before->blocks,
                  before->bytes, before->files, before->mappings, before->threads);
