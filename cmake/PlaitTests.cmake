@@ -1,6 +1,7 @@
 # How a file under tests/ becomes a test that ctest runs.
 #
 #   plait_tests()       tests/ROOM/**/test_*.c, each one program, named ROOM/NAME, linked against its room
+#   plait_long_tests()  the target long-tests: sweeps that take too long for every change, run by hand
 #   plait_tree_tests()  check/tree: the laws of the tree; check/check-tree: that they are seen when broken; check/install:
 #                       that an installed plait can be used; check/device: that a vendor's device can be built for it
 #
@@ -96,6 +97,13 @@ function(plait_tests)
     add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
     plait_test_properties(${folder}/${name} "${source}" ${folder})
   endforeach()
+endfunction()
+
+function(plait_long_tests)
+  if(TARGET test_run_unequal)
+    add_custom_target(long-tests COMMAND test_run_unequal 0 10000 USES_TERMINAL VERBATIM
+      COMMENT "Ten thousand random graphs on random sets of unequal devices")
+  endif()
 endfunction()
 
 function(plait_tree_tests)

@@ -57,6 +57,7 @@ static plait_status import_weight(plait_residence *residence, plait_resident *en
                                   const plait_operand *found) {
     plait_device *device = residence->context->devices[entry->device].device;
     if (!residence->context->devices[entry->device].info.unified_memory) return PLAIT_OK;
+    if (entry->size_bytes == 0) return PLAIT_OK; /* a launch wants a buffer with room all the same */
     plait_buffer **slot = &residence->devices[entry->device].weights[entry->slot - PLAIT_SLOT_WEIGHTS];
     plait_status status =
         device->vtable->buffer_import(device, found->data, entry->size_bytes, PLAIT_BUFFER_WEIGHTS, slot);

@@ -257,8 +257,10 @@ static inline void rg_outputs(random_graph *r) {
     free(reached);
 }
 
-/* The graph, sealed; NULL with the message set when the builder refused something, which is a fault of the test. */
-static inline plait_graph *random_graph_of(uint64_t seed, int n_steps, bool plain) {
+/* The graph, sealed; NULL with the message set when the builder refused something, which is a fault of the test. `more`,
+ * if not NULL, adds to it before. */
+static inline plait_graph *random_graph_with(uint64_t seed, int n_steps, bool plain,
+                                             void (*more)(plait_graph *graph, void *user), void *user) {
     random_graph r = {.state = seed * 2 + 1, .plain = plain};
     char name[32];
     bool cached = false;
@@ -277,9 +279,14 @@ static inline plait_graph *random_graph_of(uint64_t seed, int n_steps, bool plai
         rg_step(&r, &cached);
     }
     rg_outputs(&r);
+    if (more) more(r.graph, user);
     if (plait_graph_seal(r.graph) == PLAIT_OK) return r.graph;
     plait_graph_destroy(r.graph);
     return NULL;
+}
+
+static inline plait_graph *random_graph_of(uint64_t seed, int n_steps, bool plain) {
+    return random_graph_with(seed, n_steps, plain, NULL, NULL);
 }
 
 static inline plait_graph *random_graph_make(uint64_t seed, int n_steps) {
