@@ -154,6 +154,23 @@ char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n) {
     return copy;
 }
 
+plait_status plait_arena_grow(plait_arena *arena, void *items_pointer, size_t *capacity, size_t needed,
+                              size_t size_bytes, size_t max, const char *what) {
+    void *items, *larger;
+    if (needed <= *capacity) return PLAIT_OK;
+    if (needed > max) return plait_error(PLAIT_LIMIT, "%s: more than %zu", what, max);
+    size_t n = *capacity > max / 2 ? max : 2 * *capacity;
+    if (n < 8) n = 8;
+    if (n < needed) n = needed;
+    larger = plait_arena_alloc(arena, n, size_bytes);
+    if (!larger) return plait_error_memory(what, n * size_bytes);
+    memcpy(&items, items_pointer, sizeof items);
+    if (*capacity) memcpy(larger, items, *capacity * size_bytes);
+    memcpy(items_pointer, &larger, sizeof larger);
+    *capacity = n;
+    return PLAIT_OK;
+}
+
 char *plait_arena_string(plait_arena *arena, const char *text) {
     return plait_arena_string_n(arena, text, strlen(text));
 }

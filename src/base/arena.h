@@ -39,6 +39,10 @@ void plait_arena_deinit(plait_arena *arena);
 
 /* n zeroed objects of size_bytes at max_align_t alignment, or NULL (memory or the limit is exhausted). */
 void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes);
+/* plait_grow for an array in an arena: *items moves to a place twice as large, or as large as is asked for at first, and
+ * what it leaves behind stays there until the arena ends. */
+plait_status plait_arena_grow(plait_arena *arena, void *items_pointer, size_t *capacity, size_t needed,
+                              size_t size_bytes, size_t max, const char *what);
 /* Copies of a string, NUL-terminated, or NULL. */
 char *plait_arena_string(plait_arena *arena, const char *text);
 char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n);

@@ -422,10 +422,10 @@ plait_status plait_plan_find_lives(plait_plan *plan) {
 
 /* ---- waits ---- */
 
-/* Memory of all devices in one row of bytes: of each device the arena, then the state, then its inputs of the two
- * rounds; then staging of transfers, of the two rounds. Only what several lanes touch is looked at. */
+/* Memory of all devices in one row of bytes: of each device the arena, then the state, then its inputs at the two
+ * places that two rounds use; then staging of transfers, at two places. Only what several lanes touch is looked at. */
 typedef struct area {
-    uint64_t arena, state, inputs, input_bytes;
+    uint64_t arena, state, inputs;
 } area;
 
 typedef struct waits {
@@ -433,36 +433,29 @@ typedef struct waits {
     plait_plan *plan;
     area *areas; /* [device] */
     uint64_t staging;
-    bool *foreign;   /* [value] a lane other than its device's launches touches it */
-    plait_span *hot; /* bytes that such lanes touch, sorted, joined */
+    plait_span *hot; /* bytes that lanes other than a device's launches touch, sorted, joined */
     size_t n_hot;
-    uint64_t *borders;
-    size_t n_borders, border_capacity;
-    uint32_t *read_by, *written_by; /* [value] the last launch (segment + 1) that was seen to touch it */
+    uint8_t *is_hot;                /* [value] 0: not known yet, else COLD or HOT */
+    uint32_t *read_by, *written_by; /* [value] the last step that was seen to touch it, + 1 */
+    plait_accesses accesses;
+    size_t *begins; /* [step] where its accesses begin, and behind them the end */
     size_t wait_capacity;
 } waits;
 
-static plait_status init_waits(waits *w, plait_plan *plan) {
-    size_t n_devices = (size_t)plan->context->n_devices;
+enum { COLD = 1, HOT = 2 };
+
+static plait_status lay_out(waits *w) {
+    const plait_plan *plan = w->plan;
     uint64_t at = 0;
-    w->plan = plan;
-    PLAIT_TRY(init_order(&w->o, plan, ROUNDS));
-    w->areas = plait_arena_alloc(&w->o.arena, n_devices, sizeof *w->areas);
-    w->foreign = plait_arena_alloc(&w->o.arena, plan->n_values, sizeof *w->foreign);
-    w->hot = plait_arena_alloc(&w->o.arena, plan->n_values + plan->n_transfers, sizeof *w->hot);
-    w->read_by = plait_arena_alloc(&w->o.arena, plan->n_values, sizeof *w->read_by);
-    w->written_by = plait_arena_alloc(&w->o.arena, plan->n_values, sizeof *w->written_by);
-    if (!w->areas || !w->foreign || !w->hot || !w->read_by || !w->written_by)
-        return plait_error_memory("plan: waits", plan->n_values * sizeof *w->hot);
     bool fits = true;
-    for (size_t d = 0; d < n_devices; d++) {
+    for (int d = 0; d < plan->context->n_devices; d++) {
         const plait_plan_device *device = &plan->devices[d];
-        w->areas[d] = (area){.arena = at, .input_bytes = device->input_bytes};
-        fits =
-            fits && plait_add_u64(at, device->arena_bytes, &w->areas[d].state) &&
-            plait_add_u64(w->areas[d].state, plan->residence->devices[d].state_bytes, &w->areas[d].inputs) &&
-            plait_add_u64(w->areas[d].inputs, device->input_bytes, &at) &&
-            plait_add_u64(at, device->input_bytes, &at);
+        area *row = &w->areas[d];
+        row->arena = at;
+        fits = fits && plait_add_u64(at, device->arena_bytes, &row->state) &&
+               plait_add_u64(row->state, plan->residence->devices[d].state_bytes, &row->inputs) &&
+               plait_add_u64(row->inputs, device->input_bytes, &at) &&
+               plait_add_u64(at, device->input_bytes, &at);
     }
     w->staging = at;
     fits = fits && plait_add_u64(at, plan->transfer_staging_bytes, &at) &&
@@ -470,32 +463,45 @@ static plait_status init_waits(waits *w, plait_plan *plan) {
     return fits ? PLAIT_OK : plait_error(PLAIT_OUT_OF_RANGE, "plan: sizes of memory overflow");
 }
 
-/* Where the bytes [begin, end) of a value lie; empty for what nobody writes or what never exists. */
-static plait_span bytes_of(const waits *w, uint32_t v, uint64_t begin, uint64_t end, size_t round) {
+static plait_status init_waits(waits *w, plait_plan *plan) {
+    plait_arena *arena = &w->o.arena;
+    w->plan = plan;
+    PLAIT_TRY(init_order(&w->o, plan, ROUNDS));
+    if (w->o.n_lanes <= 1) return PLAIT_OK; /* nobody waits */
+    w->areas = plait_arena_alloc(arena, (size_t)plan->context->n_devices, sizeof *w->areas);
+    w->hot = plait_arena_alloc(arena, 2 * plan->n_steps, sizeof *w->hot);
+    w->is_hot = plait_arena_alloc(arena, plan->n_values, sizeof *w->is_hot);
+    w->read_by = plait_arena_alloc(arena, plan->n_values, sizeof *w->read_by);
+    w->written_by = plait_arena_alloc(arena, plan->n_values, sizeof *w->written_by);
+    w->begins = plait_arena_alloc(arena, plan->n_steps + 1, sizeof *w->begins);
+    if (!w->areas || !w->hot || !w->is_hot || !w->read_by || !w->written_by || !w->begins)
+        return plait_error_memory("plan: waits", plan->n_values * sizeof *w->read_by);
+    return lay_out(w);
+}
+
+/* ---- what steps touch ---- */
+
+/* Where bytes of a value lie, at the first place; empty for what nobody writes or what never exists. */
+static plait_span bytes_of(const waits *w, uint32_t v, uint64_t begin, uint64_t end) {
     const plait_plan_value *value = &w->plan->values[v];
     const area *row = &w->areas[value->device];
-    uint64_t base;
     if (value->elided || value->slot >= PLAIT_SLOT_WEIGHTS) return (plait_span){0, 0};
-    if (value->slot == PLAIT_SLOT_ARENA)
-        base = row->arena;
-    else if (value->slot == PLAIT_SLOT_STATE)
-        base = row->state;
-    else
-        base = row->inputs + round * row->input_bytes;
-    return (plait_span){base + value->offset + begin, base + value->offset + end};
+    uint64_t base = value->offset + (value->slot == PLAIT_SLOT_ARENA   ? row->arena
+                                     : value->slot == PLAIT_SLOT_STATE ? row->state
+                                                                       : row->inputs);
+    return (plait_span){base + begin, base + end};
 }
 
-static plait_span whole_of(const waits *w, uint32_t v, size_t round) {
-    return bytes_of(w, v, 0, w->plan->values[v].size_bytes, round);
+static plait_span whole_of(const waits *w, uint32_t v) {
+    return bytes_of(w, v, 0, w->plan->values[v].size_bytes);
 }
 
-static plait_span scratch_of(const waits *w, int device, const plait_group *group) {
-    uint64_t begin =
-        w->areas[device].arena + plait_plan_join(w->plan, device, group->scratch_slot, group->scratch_offset);
-    return (plait_span){begin, begin + group->scratch_bytes};
+static uint64_t stride_of(const waits *w, uint32_t v) {
+    const plait_plan_value *value = &w->plan->values[v];
+    return value->slot == PLAIT_SLOT_INPUTS ? w->plan->devices[value->device].input_bytes : 0;
 }
 
-/* What lanes other than a device's launches touch, of the first round; joined to ranges that do not overlap. */
+/* What lanes other than a device's launches touch of it. */
 static void find_hot(waits *w) {
     const plait_plan *plan = w->plan;
     uint32_t values[2];
@@ -503,114 +509,76 @@ static void find_hot(waits *w) {
     size_t n = 0;
     for (size_t s = 0; s < plan->n_steps; s++) {
         int count = moved_values(plan, &plan->steps[s], values, write);
-        for (int i = 0; i < count; i++) {
-            bool own = plan->steps[s].queue == (uint32_t)plan->values[values[i]].device * PLAIT_DEVICE_QUEUES;
-            if (own || w->foreign[values[i]]) continue;
-            w->foreign[values[i]] = true;
-            w->hot[n++] = whole_of(w, values[i], 0);
-        }
+        for (int i = 0; i < count; i++)
+            if (plan->steps[s].queue != (uint32_t)plan->values[values[i]].device * PLAIT_DEVICE_QUEUES)
+                w->hot[n++] = whole_of(w, values[i]);
     }
     w->n_hot = plait_spans_join(w->hot, n);
 }
 
-static bool is_hot(const waits *w, plait_span bytes) {
-    return plait_spans_meet(w->hot, w->n_hot, bytes);
+static plait_status add_value(waits *w, size_t step, uint32_t v, bool write) {
+    uint32_t *seen = write ? w->written_by : w->read_by;
+    if (seen[v] == step + 1 || w->is_hot[v] == COLD) return PLAIT_OK;
+    seen[v] = (uint32_t)step + 1;
+    if (!w->is_hot[v]) w->is_hot[v] = plait_spans_meet(w->hot, w->n_hot, whole_of(w, v)) ? HOT : COLD;
+    if (w->is_hot[v] == COLD) return PLAIT_OK;
+    return plait_accesses_add(&w->accesses, whole_of(w, v), stride_of(w, v), write);
 }
 
-/* ---- walking the accesses ---- */
-
-typedef plait_status access_fn(waits *w, size_t round, size_t step, plait_span bytes, bool write);
-
-static plait_status access_operand(waits *w, size_t round, size_t step, uint32_t v, bool write,
-                                   access_fn *f) {
-    uint32_t *seen = write ? w->written_by : w->read_by, launch = w->plan->steps[step].item + 1;
-    if (seen[v] == launch) return PLAIT_OK;
-    seen[v] = launch;
-    plait_span bytes = whole_of(w, v, 0); /* hot in one round, hot in the other */
-    if (!is_hot(w, bytes)) return PLAIT_OK;
-    return f(w, round, step, whole_of(w, v, round), write);
-}
-
-static plait_status access_launch(waits *w, size_t round, size_t s, access_fn *f) {
-    const plait_plan *plan = w->plan;
-    const plait_plan_segment *segment = &plan->segments[plan->steps[s].item];
+static plait_status add_launch(waits *w, size_t s) {
+    const plait_plan_segment *segment = &w->plan->segments[w->plan->steps[s].item];
     for (uint32_t n = 0; n < segment->n_nodes; n++) {
         const plait_segment_node *node = &segment->nodes[n];
         for (int i = 0; i < node->n_inputs; i++)
-            if (node->present >> i & 1u && !node->inputs[i].is_weight)
-                PLAIT_TRY(access_operand(w, round, s, node->inputs[i].value, false, f));
-        for (int i = 0; i < node->n_outputs; i++)
-            PLAIT_TRY(access_operand(w, round, s, node->outputs[i].value, true, f));
+            if (node->present >> i & 1u) PLAIT_TRY(add_value(w, s, node->inputs[i].value, false));
+        for (int i = 0; i < node->n_outputs; i++) PLAIT_TRY(add_value(w, s, node->outputs[i].value, true));
     }
     for (int g = 0; g < segment->prepared.n_groups; g++) {
-        plait_span bytes = scratch_of(w, segment->device, &segment->prepared.groups[g]);
-        if (is_hot(w, bytes)) PLAIT_TRY(f(w, round, s, bytes, true));
+        const plait_group *group = &segment->prepared.groups[g];
+        uint64_t begin =
+            w->areas[segment->device].arena +
+            plait_plan_join(w->plan, segment->device, group->scratch_slot, group->scratch_offset);
+        plait_span bytes = {begin, begin + group->scratch_bytes};
+        if (group->scratch_bytes && plait_spans_meet(w->hot, w->n_hot, bytes))
+            PLAIT_TRY(plait_accesses_add(&w->accesses, bytes, 0, true));
     }
     return PLAIT_OK;
 }
 
-static plait_status access_transfer(waits *w, size_t round, size_t s, access_fn *f) {
-    const plait_plan *plan = w->plan;
-    plait_step_kind kind = plan->steps[s].kind;
-    const plait_plan_transfer *transfer = &plan->transfers[plan->steps[s].item];
-    uint64_t staging = w->staging + round * plan->transfer_staging_bytes + transfer->staging_offset;
-    plait_span staged = {staging, staging + transfer->staging_bytes};
-    if (kind != PLAIT_STEP_RECEIVE)
-        PLAIT_TRY(f(w, round, s,
-                    bytes_of(w, transfer->source, transfer->part.begin, transfer->part.end, round), false));
-    if (kind != PLAIT_STEP_SEND)
-        PLAIT_TRY(f(w, round, s,
-                    bytes_of(w, transfer->target, transfer->part.begin, transfer->part.end, round), true));
-    return kind == PLAIT_STEP_MOVE ? PLAIT_OK : f(w, round, s, staged, kind == PLAIT_STEP_SEND);
+static plait_status add_transfer(waits *w, const plait_plan_step *step) {
+    const plait_plan_transfer *transfer = &w->plan->transfers[step->item];
+    const plait_plan_part *part = &transfer->part;
+    uint64_t begin = w->staging + transfer->staging_offset;
+    plait_span staged = {begin, begin + transfer->staging_bytes};
+    if (step->kind != PLAIT_STEP_RECEIVE)
+        PLAIT_TRY(plait_accesses_add(&w->accesses, bytes_of(w, transfer->source, part->begin, part->end), 0,
+                                     false));
+    if (step->kind != PLAIT_STEP_SEND)
+        PLAIT_TRY(
+            plait_accesses_add(&w->accesses, bytes_of(w, transfer->target, part->begin, part->end), 0, true));
+    if (step->kind == PLAIT_STEP_MOVE) return PLAIT_OK;
+    return plait_accesses_add(&w->accesses, staged, w->plan->transfer_staging_bytes,
+                              step->kind == PLAIT_STEP_SEND);
 }
 
-static plait_status access_step(waits *w, size_t round, size_t s, access_fn *f) {
+static plait_status add_step(waits *w, size_t s) {
     const plait_plan *plan = w->plan;
-    const plait_plan_output *output = &plan->outputs[plan->steps[s].item];
-    const plait_plan_input *input = &plan->inputs[plan->steps[s].item];
-    switch (plan->steps[s].kind) {
-    case PLAIT_STEP_LAUNCH: return access_launch(w, round, s, f);
-    case PLAIT_STEP_WRITE_INPUT: return f(w, round, s, whole_of(w, input->value, round), true);
-    case PLAIT_STEP_READ_OUTPUT:
-        return f(w, round, s,
-                 bytes_of(w, output->value, output->source_offset, output->source_offset + output->size_bytes,
-                          round),
-                 false);
-    case PLAIT_STEP_MOVE:
-    case PLAIT_STEP_SEND:
-    case PLAIT_STEP_RECEIVE: return access_transfer(w, round, s, f);
+    const plait_plan_step *step = &plan->steps[s];
+    if (step->kind == PLAIT_STEP_LAUNCH) return add_launch(w, s);
+    if (step->kind == PLAIT_STEP_WRITE_INPUT) {
+        uint32_t v = plan->inputs[step->item].value;
+        return plait_accesses_add(&w->accesses, whole_of(w, v), stride_of(w, v), true);
     }
-    return PLAIT_OK;
-}
-
-static plait_status walk_round(waits *w, size_t round, access_fn *f) {
-    memset(w->read_by, 0, w->plan->n_values * sizeof *w->read_by);
-    memset(w->written_by, 0, w->plan->n_values * sizeof *w->written_by);
-    for (size_t s = 0; s < w->plan->n_steps; s++) PLAIT_TRY(access_step(w, round, s, f));
-    return PLAIT_OK;
+    if (step->kind == PLAIT_STEP_READ_OUTPUT) {
+        const plait_plan_output *output = &plan->outputs[step->item];
+        uint64_t end = output->source_offset + output->size_bytes;
+        return plait_accesses_add(&w->accesses, bytes_of(w, output->value, output->source_offset, end),
+                                  stride_of(w, output->value), false);
+    }
+    return add_transfer(w, step);
 }
 
 /* ---- finding what is waited for ---- */
-
-static plait_status add_borders(waits *w, size_t round, size_t step, plait_span bytes, bool write) {
-    (void)round, (void)step, (void)write;
-    if (bytes.begin >= bytes.end) return PLAIT_OK;
-    PLAIT_TRY(plait_grow(&w->borders, &w->border_capacity, w->n_borders + 2, sizeof *w->borders,
-                         (size_t)1 << 28, "plan: waits"));
-    w->borders[w->n_borders++] = bytes.begin;
-    w->borders[w->n_borders++] = bytes.end;
-    return PLAIT_OK;
-}
-
-static plait_status find_needs(waits *w, size_t round, size_t step, plait_span bytes, bool write) {
-    order *o = &w->o;
-    uint32_t lane = o->lane_of[w->plan->steps[step].queue];
-    if (bytes.begin >= bytes.end) return PLAIT_OK;
-    size_t begin = plait_borders_find(w->borders, w->n_borders, bytes.begin);
-    size_t end = plait_borders_find(w->borders, w->n_borders, bytes.end);
-    return plait_touches_add(&o->touches, begin, end, lane,
-                             (uint32_t)round * o->sizes[lane] + o->numbers[step], write, add_need, o);
-}
 
 static plait_status add_wait(waits *w, uint32_t lane) {
     plait_plan *plan = w->plan;
@@ -630,7 +598,9 @@ static plait_status order_step(waits *w, size_t round, size_t s) {
     plait_plan_step *step = &w->plan->steps[s];
     uint32_t lane = o->lane_of[step->queue];
     clear_needs(o);
-    PLAIT_TRY(access_step(w, round, s, find_needs));
+    for (size_t i = w->begins[s]; i < w->begins[s + 1]; i++)
+        PLAIT_TRY(plait_accesses_touch(&w->accesses, i, round, &o->touches, lane,
+                                       (uint32_t)round * o->sizes[lane] + o->numbers[s], add_need, o));
     reduce_needs(o, o->now + (size_t)lane * o->n_lanes);
     step->first_wait = (uint32_t)w->plan->n_waits;
     for (size_t i = 0; round == ROUNDS - 1 && i < o->n_candidates; i++)
@@ -641,15 +611,16 @@ static plait_status order_step(waits *w, size_t round, size_t s) {
 }
 
 static plait_status order_steps(waits *w) {
+    size_t n_steps = w->plan->n_steps;
     find_hot(w);
-    for (size_t round = 0; round < ROUNDS; round++) PLAIT_TRY(walk_round(w, round, add_borders));
-    w->n_borders = plait_borders_sort(w->borders, w->n_borders);
-    PLAIT_TRY(plait_touches_init(&w->o.touches, &w->o.arena, w->n_borders));
-    for (size_t round = 0; round < ROUNDS; round++) {
-        memset(w->read_by, 0, w->plan->n_values * sizeof *w->read_by);
-        memset(w->written_by, 0, w->plan->n_values * sizeof *w->written_by);
-        for (size_t s = 0; s < w->plan->n_steps; s++) PLAIT_TRY(order_step(w, round, s));
+    for (size_t s = 0; s < n_steps; s++) {
+        w->begins[s] = w->accesses.n;
+        PLAIT_TRY(add_step(w, s));
     }
+    w->begins[n_steps] = w->accesses.n;
+    PLAIT_TRY(plait_accesses_settle(&w->accesses, ROUNDS, &w->o.arena, &w->o.touches));
+    for (size_t round = 0; round < ROUNDS; round++)
+        for (size_t s = 0; s < n_steps; s++) PLAIT_TRY(order_step(w, round, s));
     return PLAIT_OK;
 }
 
@@ -705,7 +676,7 @@ plait_status plait_plan_order(plait_plan *plan) {
     if (status == PLAIT_OK) number_signals(&w);
     if (status == PLAIT_OK) choose_awaited(&w);
     plait_status kept = keep_waits(plan);
-    free(w.borders);
+    plait_accesses_deinit(&w.accesses);
     plait_arena_deinit(&w.o.arena);
     return status != PLAIT_OK ? status : kept;
 }

@@ -50,6 +50,7 @@ typedef struct draft {
 
 typedef struct builder {
     plait_plan *plan;
+    plait_arena arena;     /* all that is needed only while segments are built */
     uint32_t *versions;    /* [storage]: writes so far */
     uint32_t *last_read;   /* [device * n_storages + storage]: its last reading + 1; they form a ring */
     uint32_t *last_write;  /* [storage]: its last write + 1, linked backwards */
@@ -63,6 +64,16 @@ typedef struct builder {
     size_t n_readings, n_writes, n_drafts;
     size_t reading_capacity, write_capacity, draft_capacity, holding_capacity, next_capacity;
 } builder;
+
+/* Room in a table of the plan's arena or of the builder's. */
+#define GROW(arena, table, capacity, n, what)                                                                \
+    plait_arena_grow((arena), &(table), &(capacity), (n), sizeof *(table), MAX_ROWS, (what))
+
+static plait_status grow_values(builder *b, size_t n) {
+    PLAIT_TRY(GROW(&b->plan->arena, b->plan->values, b->plan->value_capacity, n, "plan values"));
+    PLAIT_TRY(GROW(&b->arena, b->holdings, b->holding_capacity, n, "plan values"));
+    return GROW(&b->arena, b->next_holder, b->next_capacity, n, "plan values");
+}
 
 plait_plan_value *plait_plan_value_on(const plait_plan *plan, uint32_t storage, int device) {
     uint32_t v = plan->value_of[(size_t)device * plan->graph->n_storages + storage];
@@ -80,39 +91,28 @@ static const plait_graph_storage *storage_of(const builder *b, uint32_t storage)
 
 /* ---- tables ---- */
 
-static plait_status init_builder(builder *b, plait_plan *plan) {
+/* Room for what there usually is; tables grow beyond it. */
+static plait_status init_builder(builder *b) {
+    plait_plan *plan = b->plan;
     size_t n_storages = plan->graph->n_storages, n_devices = (size_t)plan->context->n_devices;
-    b->plan = plan;
-    plan->value_of = plait_arena_alloc(&plan->arena, n_storages * n_devices, sizeof *plan->value_of);
+    size_t n_pairs = n_storages * n_devices;
+    plan->value_of = plait_arena_alloc(&plan->arena, n_pairs, sizeof *plan->value_of);
     plan->outputs = plait_arena_alloc(&plan->arena, plan->graph->n_outputs, sizeof *plan->outputs);
-    b->versions = plait_alloc_array(n_storages, sizeof *b->versions);
-    b->last_write = plait_alloc_array(n_storages, sizeof *b->last_write);
-    b->last_holder = plait_alloc_array(n_storages, sizeof *b->last_holder);
-    b->last_read = plait_alloc_array(n_devices > 1 ? n_storages * n_devices : 0, sizeof *b->last_read);
-    b->launches = plait_alloc_array(n_devices, sizeof *b->launches);
+    b->versions = plait_arena_alloc(&b->arena, n_storages, sizeof *b->versions);
+    b->last_write = plait_arena_alloc(&b->arena, n_storages, sizeof *b->last_write);
+    b->last_holder = plait_arena_alloc(&b->arena, n_storages, sizeof *b->last_holder);
+    b->last_read = plait_arena_alloc(&b->arena, n_devices > 1 ? n_pairs : 0, sizeof *b->last_read);
+    b->launches = plait_arena_alloc(&b->arena, n_devices, sizeof *b->launches);
     bool all = plan->value_of && plan->outputs && b->versions && b->last_write && b->last_holder &&
                b->last_read && b->launches;
-    if (!all) return plait_error_memory("plan tables", n_storages * n_devices * sizeof *plan->value_of);
+    if (!all) return plait_error_memory("plan tables", n_pairs * sizeof *plan->value_of);
     for (size_t d = 0; d < n_devices; d++) b->launches[d][0] = b->launches[d][1] = -1;
-    return PLAIT_OK;
-}
-
-static void deinit_builder(builder *b) {
-    free(b->versions);
-    free(b->last_read);
-    free(b->last_write);
-    free(b->last_holder);
-    free(b->next_holder);
-    free(b->holdings);
-    free(b->readings);
-    free(b->writes);
-    free(b->drafts);
-    free(b->launches);
+    PLAIT_TRY(GROW(&b->arena, b->drafts, b->draft_capacity, 64, "plan steps"));
+    return grow_values(b, n_storages);
 }
 
 static plait_status add_draft(builder *b, plait_step_kind kind, uint32_t queue, size_t item, int64_t place) {
-    PLAIT_TRY(plait_grow(&b->drafts, &b->draft_capacity, b->n_drafts + 1, sizeof *b->drafts, MAX_ROWS,
-                         "plan steps"));
+    PLAIT_TRY(GROW(&b->arena, b->drafts, b->draft_capacity, b->n_drafts + 1, "plan steps"));
     b->drafts[b->n_drafts++] = (draft){.step = {.kind = kind,
                                                 .device = (int)(queue / PLAIT_DEVICE_QUEUES),
                                                 .queue = queue,
@@ -135,12 +135,7 @@ static uint32_t copy_queue(const builder *b, int device, bool incoming) {
 static plait_status add_value(builder *b, uint32_t storage, int device, uint32_t *out) {
     plait_plan *plan = b->plan;
     size_t v = plan->n_values;
-    PLAIT_TRY(plait_grow(&plan->values, &plan->value_capacity, v + 1, sizeof *plan->values, MAX_ROWS,
-                         "plan values"));
-    PLAIT_TRY(
-        plait_grow(&b->holdings, &b->holding_capacity, v + 1, sizeof *b->holdings, MAX_ROWS, "plan values"));
-    PLAIT_TRY(plait_grow(&b->next_holder, &b->next_capacity, v + 1, sizeof *b->next_holder, MAX_ROWS,
-                         "plan values"));
+    PLAIT_TRY(grow_values(b, v + 1));
     plan->values[v] = (plait_plan_value){.storage = storage,
                                          .device = device,
                                          .slot = PLAIT_SLOT_ARENA,
@@ -195,8 +190,7 @@ static plait_status add_input(builder *b, uint32_t storage, int device) {
     plait_plan *plan = b->plan;
     plait_plan_device *row = &plan->devices[device];
     uint32_t v = 0;
-    PLAIT_TRY(plait_grow(&plan->inputs, &plan->input_capacity, plan->n_inputs + 1, sizeof *plan->inputs,
-                         MAX_ROWS, "plan inputs"));
+    PLAIT_TRY(GROW(&plan->arena, plan->inputs, plan->input_capacity, plan->n_inputs + 1, "plan inputs"));
     PLAIT_TRY(add_value(b, storage, device, &v));
     plan->values[v].slot = PLAIT_SLOT_INPUTS;
     plan->values[v].offset = row->input_bytes;
@@ -235,8 +229,7 @@ static plait_status add_reading(builder *b, uint32_t tensor_id, int device, bool
     uint64_t begin = tensor->offset, end = begin + (uint64_t)plait_operand_span_bytes(&tensor->shape);
     reading *r = *last ? &b->readings[*last - 1] : NULL;
     if (!r || r->version != version) {
-        PLAIT_TRY(plait_grow(&b->readings, &b->reading_capacity, b->n_readings + 1, sizeof *b->readings,
-                             MAX_ROWS, "plan"));
+        PLAIT_TRY(GROW(&b->arena, b->readings, b->reading_capacity, b->n_readings + 1, "plan"));
         uint32_t at = (uint32_t)b->n_readings++;
         uint32_t first = *last ? b->readings[*last - 1].next : at;
         b->readings[at] = (reading){version, tensor_id, begin, end, written, first};
@@ -351,8 +344,8 @@ static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) 
     uint32_t source = newest(b, storage), queue;
     if (!source)
         return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made", storage_of(b, storage)->name);
-    PLAIT_TRY(plait_grow(&plan->transfers, &plan->transfer_capacity, plan->n_transfers + 1,
-                         sizeof *plan->transfers, MAX_ROWS, "plan transfers"));
+    PLAIT_TRY(GROW(&plan->arena, plan->transfers, plan->transfer_capacity, plan->n_transfers + 1,
+                   "plan transfers"));
     plait_plan_transfer *transfer = &plan->transfers[plan->n_transfers];
     const plait_plan_value *from = &plan->values[--source];
     bool complete;
@@ -419,8 +412,7 @@ static plait_segment_operand operand_of(const builder *b, uint32_t tensor_id, ui
 
 static plait_status note_write(builder *b, const plait_graph_tensor *tensor) {
     if (b->plan->context->n_devices == 1) return PLAIT_OK;
-    PLAIT_TRY(
-        plait_grow(&b->writes, &b->write_capacity, b->n_writes + 1, sizeof *b->writes, MAX_ROWS, "plan"));
+    PLAIT_TRY(GROW(&b->arena, b->writes, b->write_capacity, b->n_writes + 1, "plan"));
     b->writes[b->n_writes++] =
         (write){b->versions[tensor->storage], b->last_write[tensor->storage], tensor->offset,
                 tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
@@ -482,8 +474,8 @@ static plait_status build_segment(builder *b, uint32_t first, uint32_t end) {
     int device = plan->placements[first].device;
     int64_t place = 2 * (int64_t)plan->n_segments + 1;
     PLAIT_TRY(need_inputs(b, first, end, device));
-    PLAIT_TRY(plait_grow(&plan->segments, &plan->segment_capacity, plan->n_segments + 1,
-                         sizeof *plan->segments, MAX_ROWS, "plan segments"));
+    PLAIT_TRY(
+        GROW(&plan->arena, plan->segments, plan->segment_capacity, plan->n_segments + 1, "plan segments"));
     plait_plan_segment *segment = &plan->segments[plan->n_segments];
     *segment = (plait_plan_segment){.device = device, .first_node = first};
     segment->nodes = plait_arena_alloc(&plan->arena, end - first, sizeof *segment->nodes);
@@ -582,8 +574,7 @@ static plait_status place_inputs(builder *b, uint32_t *entries) {
 /* Inputs that nothing reads have a place in staging all the same, from which they go nowhere. */
 static plait_status add_unread_input(builder *b, uint32_t storage) {
     plait_plan *plan = b->plan;
-    PLAIT_TRY(plait_grow(&plan->inputs, &plan->input_capacity, plan->n_inputs + 1, sizeof *plan->inputs,
-                         MAX_ROWS, "plan inputs"));
+    PLAIT_TRY(GROW(&plan->arena, plan->inputs, plan->input_capacity, plan->n_inputs + 1, "plan inputs"));
     plait_plan_input *input = &plan->inputs[plan->n_inputs++];
     *input =
         (plait_plan_input){.storage = storage, .device = -1, .value = PLAIT_NO_SLOT, .home = PLAIT_NO_SLOT};
@@ -593,10 +584,9 @@ static plait_status add_unread_input(builder *b, uint32_t storage) {
 /* Places of inputs, outputs and transfers in the run's staging. */
 static plait_status stage(builder *b) {
     plait_plan *plan = b->plan;
-    uint32_t *homes = plait_alloc_array(plan->graph->n_storages, sizeof *homes);
-    plait_status status = homes ? place_inputs(b, homes) : plait_error_memory("plan inputs", 0);
-    free(homes);
-    PLAIT_TRY(status);
+    uint32_t *entries = plait_arena_alloc(&b->arena, plan->graph->n_storages, sizeof *entries);
+    if (!entries) return plait_error_memory("plan inputs", plan->graph->n_storages * sizeof *entries);
+    PLAIT_TRY(place_inputs(b, entries));
     for (uint32_t s = 0; s < plan->graph->n_storages; s++)
         if (storage_of(b, s)->kind == PLAIT_STORAGE_INPUT && !b->last_holder[s])
             PLAIT_TRY(add_unread_input(b, s));
@@ -620,41 +610,15 @@ static plait_status stage(builder *b) {
 static plait_status list_steps(builder *b) {
     plait_plan *plan = b->plan;
     size_t n_places = 2 * plan->n_segments + 3;
-    size_t *starts = plait_alloc_array(n_places + 1, sizeof *starts);
+    size_t *starts = plait_arena_alloc(&b->arena, n_places + 1, sizeof *starts);
     plan->steps = plait_arena_alloc(&plan->arena, b->n_drafts, sizeof *plan->steps);
-    if (!starts || !plan->steps) {
-        free(starts);
-        return plait_error_memory("plan steps", b->n_drafts * sizeof *plan->steps);
-    }
+    if (!starts || !plan->steps) return plait_error_memory("plan steps", b->n_drafts * sizeof *plan->steps);
     for (size_t i = 0; i < b->n_drafts; i++) starts[b->drafts[i].place - FIRST_PLACE + 1]++;
     for (size_t p = 0; p < n_places; p++) starts[p + 1] += starts[p];
     for (size_t i = 0; i < b->n_drafts; i++)
         plan->steps[starts[b->drafts[i].place - FIRST_PLACE]++] = b->drafts[i].step;
     plan->n_steps = b->n_drafts;
-    free(starts);
     return PLAIT_OK;
-}
-
-/* The growing tables become tables of the plan's arena; those that stay empty are none. */
-static plait_status keep(plait_plan *plan, void *table_pointer, size_t n, size_t size_bytes) {
-    void *table, *kept = plait_arena_alloc(&plan->arena, n, size_bytes);
-    memcpy(&table, table_pointer, sizeof table);
-    if (kept && n) memcpy(kept, table, n * size_bytes);
-    free(table);
-    memcpy(table_pointer, &kept, sizeof kept);
-    return kept ? PLAIT_OK : plait_error_memory("plan tables", n * size_bytes);
-}
-
-static plait_status keep_tables(plait_plan *plan) {
-    plait_status values = keep(plan, &plan->values, plan->n_values, sizeof *plan->values);
-    plait_status segments = keep(plan, &plan->segments, plan->n_segments, sizeof *plan->segments);
-    plait_status transfers = keep(plan, &plan->transfers, plan->n_transfers, sizeof *plan->transfers);
-    plait_status inputs = keep(plan, &plan->inputs, plan->n_inputs, sizeof *plan->inputs);
-    if (segments != PLAIT_OK) plan->n_segments = 0;
-    return values != PLAIT_OK      ? values
-           : segments != PLAIT_OK  ? segments
-           : transfers != PLAIT_OK ? transfers
-                                   : inputs;
 }
 
 static plait_status build(builder *b) {
@@ -674,11 +638,10 @@ static plait_status build(builder *b) {
 }
 
 plait_status plait_plan_segment_nodes(plait_plan *plan) {
-    builder b = {0};
-    plait_status status = init_builder(&b, plan);
+    builder b = {.plan = plan};
+    plait_arena_init_pooled(&b.arena, &plan->context->pool);
+    plait_status status = init_builder(&b);
     if (status == PLAIT_OK) status = build(&b);
-    deinit_builder(&b);
-    plait_status kept =
-        keep_tables(plan); /* on failure too: the tables then belong to the plan, which is destroyed */
-    return status != PLAIT_OK ? status : kept;
+    plait_arena_deinit(&b.arena);
+    return status;
 }

@@ -2,6 +2,9 @@
  * that it covers, so the work of splitting is paid for by what is merged later. */
 #include "plan/touches.h"
 
+#include "base/alloc.h"
+#include "base/sort.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,10 +87,20 @@ static void drop_reads(plait_touches *t, uint32_t *head, uint32_t lane) {
     }
 }
 
+/* True when the cells are one block in whose list this very access, or a stronger one of the same command, stands for
+ * all that it would add: commands touch the same bytes again and again. */
+static bool is_known(const plait_touches *t, size_t begin, size_t end, const plait_touch *touch) {
+    if (!plait_ranks_has(&t->starts, begin) || plait_ranks_above(&t->starts, begin + 1) != end) return false;
+    if (!t->heads[begin]) return false;
+    const plait_touch *newest = &t->touches[t->heads[begin] - 1];
+    if (newest->lane != touch->lane || newest->stamp != touch->stamp) return false;
+    return touch->write ? newest->write && !newest->next : true;
+}
+
 plait_status plait_touches_add(plait_touches *t, size_t begin, size_t end, uint32_t lane, uint32_t stamp,
                                bool write, plait_touch_fn *earlier, void *user) {
     plait_touch touch = {.lane = lane, .stamp = stamp, .write = write};
-    if (begin >= end) return PLAIT_OK;
+    if (begin >= end || is_known(t, begin, end, &touch)) return PLAIT_OK;
     PLAIT_TRY(split(t, begin));
     PLAIT_TRY(split(t, end));
     for (size_t block = begin; block < end;) {
@@ -110,14 +123,12 @@ plait_status plait_touches_add(plait_touches *t, size_t begin, size_t end, uint3
 
 /* ---- spans ---- */
 
-static int by_begin(const void *a, const void *b) {
-    const plait_span *x = a, *y = b;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
+#define BEGINS_BEFORE(a, b) ((a)->begin < (b)->begin)
+PLAIT_DEFINE_SORT(sort_spans, plait_span, BEGINS_BEFORE)
 
 size_t plait_spans_join(plait_span *spans, size_t n) {
     size_t kept = 0;
-    if (n) qsort(spans, n, sizeof *spans, by_begin);
+    sort_spans(spans, n);
     for (size_t i = 0; i < n; i++) {
         plait_span s = spans[i];
         if (s.begin >= s.end) continue;
@@ -141,29 +152,67 @@ bool plait_spans_meet(const plait_span *spans, size_t n, plait_span with) {
     return with.begin < with.end && low < n && spans[low].begin < with.end;
 }
 
-/* ---- borders ---- */
+/* ---- accesses ---- */
 
-static int by_value(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+plait_status plait_accesses_add(plait_accesses *list, plait_span bytes, uint64_t stride, bool write) {
+    if (bytes.begin >= bytes.end) return PLAIT_OK;
+    PLAIT_TRY(plait_grow(&list->items, &list->capacity, list->n + 1, sizeof *list->items, MAX_TOUCHES,
+                         "plan: accesses"));
+    list->items[list->n++] = (plait_access){.bytes = bytes, .stride = stride, .write = write};
+    return PLAIT_OK;
 }
 
-size_t plait_borders_sort(uint64_t *borders, size_t n) {
-    size_t kept = 0;
-    if (n) qsort(borders, n, sizeof *borders, by_value);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || borders[i] != borders[i - 1]) borders[kept++] = borders[i];
-    return kept;
+void plait_accesses_deinit(plait_accesses *list) {
+    free(list->items);
+    *list = (plait_accesses){0};
 }
 
-size_t plait_borders_find(const uint64_t *borders, size_t n, uint64_t border) {
-    size_t low = 0, high = n;
+#define IS_LESS(a, b) (*(a) < *(b))
+PLAIT_DEFINE_SORT(sort_borders, uint64_t, IS_LESS)
+
+static size_t find_border(const plait_accesses *list, uint64_t border) {
+    size_t low = 0, high = list->n_borders;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (borders[middle] < border)
+        if (list->borders[middle] < border)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_arena *arena,
+                                   plait_touches *out) {
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < list->n; i++) n += list->items[i].stride ? 2 * n_places : 2;
+    list->borders = plait_arena_alloc(arena, n, sizeof *list->borders);
+    if (!list->borders) return plait_error_memory("plan: borders", n * sizeof *list->borders);
+    n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t p = 0; p < (list->items[i].stride ? n_places : 1); p++) {
+            list->borders[n++] = list->items[i].bytes.begin + p * list->items[i].stride;
+            list->borders[n++] = list->items[i].bytes.end + p * list->items[i].stride;
+        }
+    sort_borders(list->borders, n);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || list->borders[i] != list->borders[i - 1]) list->borders[kept++] = list->borders[i];
+    list->n_borders = kept;
+    if (kept > MAX_TOUCHES) return plait_error(PLAIT_LIMIT, "plan: %zu borders of memory", kept);
+    for (size_t i = 0; i < list->n; i++) {
+        list->items[i].begin = (uint32_t)find_border(list, list->items[i].bytes.begin);
+        list->items[i].end = (uint32_t)find_border(list, list->items[i].bytes.end);
+    }
+    return plait_touches_init(out, arena, kept);
+}
+
+plait_status plait_accesses_touch(const plait_accesses *list, size_t i, size_t place, plait_touches *t,
+                                  uint32_t lane, uint32_t stamp, plait_touch_fn *earlier, void *user) {
+    const plait_access *access = &list->items[i];
+    size_t begin = access->begin, end = access->end;
+    if (access->stride && place) {
+        begin = find_border(list, access->bytes.begin + place * access->stride);
+        end = find_border(list, access->bytes.end + place * access->stride);
+    }
+    return plait_touches_add(t, begin, end, lane, stamp, access->write, earlier, user);
 }

@@ -48,8 +48,30 @@ typedef struct plait_span {
 size_t plait_spans_join(plait_span *spans, size_t n);
 bool plait_spans_meet(const plait_span *spans, size_t n, plait_span with);
 
-/* Borders: sorts them, drops repeated ones, and returns how many are left; the place of one that is there. */
-size_t plait_borders_sort(uint64_t *borders, size_t n);
-size_t plait_borders_find(const uint64_t *borders, size_t n, uint64_t border);
+/* An access to bytes that lie `stride` bytes further on at each place: at the same place every time where it is 0. */
+typedef struct plait_access {
+    plait_span bytes;
+    uint64_t stride;
+    uint32_t begin, end; /* cells, where the stride is 0 */
+    bool write;
+} plait_access;
+
+/* Accesses of all steps, one after the other, and the borders between the bytes that they tell apart: the cells. */
+typedef struct plait_accesses {
+    plait_access *items; /* Owned. */
+    size_t n, capacity;
+    uint64_t *borders; /* the arena's */
+    size_t n_borders;
+} plait_accesses;
+
+/* Zeroed before; what has no bytes is left out. */
+plait_status plait_accesses_add(plait_accesses *list, plait_span bytes, uint64_t stride, bool write);
+void plait_accesses_deinit(plait_accesses *list);
+/* After the last one was added: makes cells of the bytes at all places, and empty touches of them. */
+plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_arena *arena,
+                                   plait_touches *out);
+/* plait_touches_add for one of them. */
+plait_status plait_accesses_touch(const plait_accesses *list, size_t i, size_t place, plait_touches *t,
+                                  uint32_t lane, uint32_t stamp, plait_touch_fn *earlier, void *user);
 
 #endif

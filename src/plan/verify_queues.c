@@ -31,13 +31,6 @@ typedef struct row_of_device {
     uint64_t arena, state, inputs;
 } row_of_device;
 
-/* An access of a launch to a value, or to bytes of scratch. */
-typedef struct listed {
-    uint32_t value; /* PLAIT_NO_SLOT: scratch */
-    bool write;
-    plait_span scratch;
-} listed;
-
 typedef struct queues {
     const plait_plan *plan;
     plait_arena arena; /* all tables but those that grow */
@@ -52,11 +45,10 @@ typedef struct queues {
     uint64_t input_staging, output_staging, transfer_staging;
     plait_span *shared; /* what queues other than a device's launches touch of its arena and state */
     size_t n_shared;
-    listed *list; /* what launches do to memory that other queues, or the host, touch too */
-    size_t n_list, list_capacity;
-    size_t *list_of; /* [step] where its own begin */
-    uint64_t *borders;
-    size_t n_borders, border_capacity;
+    plait_accesses accesses;
+    size_t *
+        begins; /* [step] where its accesses begin; behind those of the steps: outputs that the host reads, inputs
+                     * that it writes, and the end */
     plait_touches touches;
     /* The access that is looked at, for the message. */
     uint32_t lane, stamp;
@@ -276,9 +268,9 @@ static plait_status init_tables(queues *q) {
     q->lane_of = plait_arena_alloc(&q->arena, plan->n_queues, sizeof *q->lane_of);
     q->row_of = plait_arena_alloc(&q->arena, plan->n_steps, sizeof *q->row_of);
     q->rows = plait_arena_alloc(&q->arena, (size_t)plan->context->n_devices, sizeof *q->rows);
-    q->list_of = plait_arena_alloc(&q->arena, plan->n_steps + 1, sizeof *q->list_of);
+    q->begins = plait_arena_alloc(&q->arena, plan->n_steps + 3, sizeof *q->begins);
     q->shared = plait_arena_alloc(&q->arena, 2 * plan->n_steps, sizeof *q->shared);
-    if (!q->lane_of || !q->row_of || !q->rows || !q->list_of || !q->shared)
+    if (!q->lane_of || !q->row_of || !q->rows || !q->begins || !q->shared)
         return plait_error_memory("proof", plan->n_steps * sizeof *q->shared);
     q->n_lanes = 1;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -314,13 +306,7 @@ static plait_status lay_out(queues *q) {
     return fits ? PLAIT_OK : plait_error(PLAIT_OUT_OF_RANGE, "proof: sizes of memory overflow");
 }
 
-/* ---- accesses ---- */
-
-typedef plait_status access_fn(queues *q, plait_span bytes, bool write);
-
-static uint64_t place(const queues *q) {
-    return (uint64_t)(q->round % (size_t)q->plan->depth);
-}
+/* ---- accesses: where the bytes lie at the first place of what is staged, and how far on they lie at the next ---- */
 
 /* Bytes [begin, end) of a value, which weights and what never exists have not. */
 static plait_span bytes_of(const queues *q, uint32_t v, uint64_t begin, uint64_t end) {
@@ -330,8 +316,7 @@ static plait_span bytes_of(const queues *q, uint32_t v, uint64_t begin, uint64_t
     if (value->elided || value->slot >= PLAIT_SLOT_WEIGHTS) return (plait_span){0, 0};
     if (value->slot == PLAIT_SLOT_ARENA) base += row->arena;
     if (value->slot == PLAIT_SLOT_STATE) base += row->state;
-    if (value->slot == PLAIT_SLOT_INPUTS)
-        base += row->inputs + place(q) * q->plan->devices[value->device].input_bytes;
+    if (value->slot == PLAIT_SLOT_INPUTS) base += row->inputs;
     return (plait_span){base + begin, base + end};
 }
 
@@ -339,103 +324,96 @@ static plait_span whole_of(const queues *q, uint32_t v) {
     return bytes_of(q, v, 0, q->plan->values[v].size_bytes);
 }
 
+static plait_status add_bytes(queues *q, uint32_t v, uint64_t begin, uint64_t end, bool write) {
+    const plait_plan_value *value = &q->plan->values[v];
+    uint64_t stride = value->slot == PLAIT_SLOT_INPUTS ? q->plan->devices[value->device].input_bytes : 0;
+    return plait_accesses_add(&q->accesses, bytes_of(q, v, begin, end), stride, write);
+}
+
+static plait_status add_whole(queues *q, uint32_t v, bool write) {
+    return add_bytes(q, v, 0, q->plan->values[v].size_bytes, write);
+}
+
+/* Bytes of a staging area that begins at `area` and has area_bytes for each place. */
+static plait_status add_staged(queues *q, uint64_t area, uint64_t area_bytes, uint64_t offset, uint64_t size,
+                               bool write) {
+    plait_span bytes = {area + offset, area + offset + size};
+    return plait_accesses_add(&q->accesses, bytes, area_bytes, write);
+}
+
 /* Where the host has an input: at its home or in staging. */
-static plait_span host_input(const queues *q, const plait_plan_input *input) {
+static plait_status add_host_input(queues *q, const plait_plan_input *input, bool write) {
     uint64_t size = q->plan->graph->storages[input->storage].size_bytes;
-    if (input->home != PLAIT_NO_SLOT) return bytes_of(q, q->plan->inputs[input->home].value, 0, size);
-    uint64_t begin = q->input_staging + place(q) * q->plan->input_staging_bytes + input->host_offset;
-    return (plait_span){begin, begin + size};
+    if (input->home != PLAIT_NO_SLOT) return add_bytes(q, q->plan->inputs[input->home].value, 0, size, write);
+    return add_staged(q, q->input_staging, q->plan->input_staging_bytes, input->host_offset, size, write);
 }
 
-static plait_span host_output(const queues *q, const plait_plan_output *output) {
-    uint64_t begin = q->output_staging + place(q) * q->plan->output_staging_bytes + output->host_offset;
-    return (plait_span){begin, begin + output->size_bytes};
+static plait_status add_host_output(queues *q, const plait_plan_output *output, bool write) {
+    return add_staged(q, q->output_staging, q->plan->output_staging_bytes, output->host_offset,
+                      output->size_bytes, write);
 }
 
-static plait_span staging_of(const queues *q, const plait_plan_transfer *transfer) {
-    uint64_t begin =
-        q->transfer_staging + place(q) * q->plan->transfer_staging_bytes + transfer->staging_offset;
-    return (plait_span){begin, begin + transfer->staging_bytes};
+static plait_status add_transfer(queues *q, const plait_plan_step *step) {
+    const plait_plan_transfer *transfer = &q->plan->transfers[step->item];
+    const plait_plan_part *part = &transfer->part;
+    bool receive = step->kind == PLAIT_STEP_RECEIVE, send = step->kind == PLAIT_STEP_SEND;
+    if (!receive) PLAIT_TRY(add_bytes(q, transfer->source, part->begin, part->end, false));
+    if (!send) PLAIT_TRY(add_bytes(q, transfer->target, part->begin, part->end, true));
+    if (step->kind == PLAIT_STEP_MOVE) return PLAIT_OK;
+    return add_staged(q, q->transfer_staging, q->plan->transfer_staging_bytes, transfer->staging_offset,
+                      transfer->staging_bytes, send);
 }
 
-static plait_status access_launch(queues *q, size_t s, access_fn *f) {
-    for (size_t i = q->list_of[s]; i < q->list_of[s + 1]; i++) {
-        const listed *l = &q->list[i];
-        PLAIT_TRY(f(q, l->value == PLAIT_NO_SLOT ? l->scratch : whole_of(q, l->value), l->write));
-    }
-    return PLAIT_OK;
-}
-
-static plait_status access_step(queues *q, size_t s, access_fn *f) {
+/* What a step that is no launch does to memory of devices and of the host. */
+static plait_status add_move(queues *q, const plait_plan_step *step) {
     const plait_plan *plan = q->plan;
-    const plait_plan_step *step = &plan->steps[s];
-    if (step->kind == PLAIT_STEP_LAUNCH) return access_launch(q, s, f);
     if (step->kind == PLAIT_STEP_WRITE_INPUT) {
-        const plait_plan_input *input = &plan->inputs[step->item];
-        PLAIT_TRY(f(q, host_input(q, input), false));
-        return f(q, whole_of(q, input->value), true);
+        PLAIT_TRY(add_host_input(q, &plan->inputs[step->item], false));
+        return add_whole(q, plan->inputs[step->item].value, true);
     }
     if (step->kind == PLAIT_STEP_READ_OUTPUT) {
         const plait_plan_output *output = &plan->outputs[step->item];
-        PLAIT_TRY(f(
-            q, bytes_of(q, output->value, output->source_offset, output->source_offset + output->size_bytes),
-            false));
-        return f(q, host_output(q, output), true);
+        uint64_t end = output->source_offset + output->size_bytes;
+        PLAIT_TRY(add_bytes(q, output->value, output->source_offset, end, false));
+        return add_host_output(q, output, true);
     }
-    const plait_plan_transfer *transfer = &plan->transfers[step->item];
-    const plait_plan_part *part = &transfer->part;
-    if (step->kind != PLAIT_STEP_RECEIVE)
-        PLAIT_TRY(f(q, bytes_of(q, transfer->source, part->begin, part->end), false));
-    if (step->kind != PLAIT_STEP_SEND)
-        PLAIT_TRY(f(q, bytes_of(q, transfer->target, part->begin, part->end), true));
-    return step->kind == PLAIT_STEP_MOVE ? PLAIT_OK
-                                         : f(q, staging_of(q, transfer), step->kind == PLAIT_STEP_SEND);
+    return add_transfer(q, step);
 }
 
-/* What steps other than launches touch, before it is known whether anybody else does. */
-static plait_status add_shared(queues *q, plait_span bytes, bool write) {
-    (void)write;
-    if (q->n_shared < 2 * q->plan->n_steps) q->shared[q->n_shared++] = bytes;
-    return PLAIT_OK;
-}
-
+/* What queues other than a device's launches touch. Only there can launches of a device, which are on one queue, come in
+ * the wrong order. */
 static plait_status find_shared(queues *q) {
     for (size_t s = 0; s < q->plan->n_steps; s++) {
         const plait_plan_step *step = &q->plan->steps[s];
-        bool alone =
-            step->queue % PLAIT_DEVICE_QUEUES == PLAIT_QUEUE_LAUNCHES && step->kind != PLAIT_STEP_MOVE;
-        if (step->kind != PLAIT_STEP_LAUNCH && !alone) PLAIT_TRY(access_step(q, s, add_shared));
+        bool own = step->queue % PLAIT_DEVICE_QUEUES == PLAIT_QUEUE_LAUNCHES && step->kind != PLAIT_STEP_MOVE;
+        size_t begin = q->accesses.n;
+        if (step->kind == PLAIT_STEP_LAUNCH || own) continue;
+        PLAIT_TRY(add_move(q, step));
+        for (size_t i = begin; i < q->accesses.n; i++) q->shared[q->n_shared++] = q->accesses.items[i].bytes;
+        q->accesses.n = begin;
     }
     q->n_shared = plait_spans_join(q->shared, q->n_shared);
     return PLAIT_OK;
 }
 
-static plait_status add_listed(queues *q, uint32_t value, bool write, plait_span scratch) {
-    PLAIT_TRY(
-        plait_grow(&q->list, &q->list_capacity, q->n_list + 1, sizeof *q->list, (size_t)1 << 28, "proof"));
-    q->list[q->n_list++] = (listed){value, write, scratch};
-    return PLAIT_OK;
-}
-
-/* Only what another queue touches too can be touched in the wrong order: launches of a device are on one queue. `seen`:
- * [value] its last access that was listed, twice the step + 1, + 1 for a write. */
-static plait_status list_operand(queues *q, size_t step, uint32_t v, bool write, uint32_t *seen) {
+/* `seen`: [value] its last access that was looked at, twice the step + 1, + 1 for a write. */
+static plait_status add_operand(queues *q, size_t step, uint32_t v, bool write, uint32_t *seen) {
     uint32_t mark = 2 * (uint32_t)step + 1 + write, slot = q->plan->values[v].slot;
     if (seen[v] == mark || slot >= PLAIT_SLOT_WEIGHTS) return PLAIT_OK;
     seen[v] = mark;
-    bool shared = slot == PLAIT_SLOT_INPUTS ||
-                  (q->n_shared && plait_spans_meet(q->shared, q->n_shared, whole_of(q, v)));
-    return shared ? add_listed(q, v, write, (plait_span){0, 0}) : PLAIT_OK;
+    bool host = slot == PLAIT_SLOT_INPUTS; /* touches those */
+    bool shared = host || (q->n_shared && plait_spans_meet(q->shared, q->n_shared, whole_of(q, v)));
+    return shared ? add_whole(q, v, write) : PLAIT_OK;
 }
 
-static plait_status list_launch(queues *q, size_t s, uint32_t *seen) {
+static plait_status add_launch(queues *q, size_t s, uint32_t *seen) {
     const plait_plan_segment *segment = &q->plan->segments[q->plan->steps[s].item];
     for (uint32_t n = 0; n < segment->n_nodes; n++) {
         const plait_segment_node *node = &segment->nodes[n];
         for (int i = 0; i < node->n_inputs; i++)
-            if (node->present >> i & 1u) PLAIT_TRY(list_operand(q, s, node->inputs[i].value, false, seen));
+            if (node->present >> i & 1u) PLAIT_TRY(add_operand(q, s, node->inputs[i].value, false, seen));
         for (int o = 0; o < node->n_outputs; o++)
-            PLAIT_TRY(list_operand(q, s, node->outputs[o].value, true, seen));
+            PLAIT_TRY(add_operand(q, s, node->outputs[o].value, true, seen));
     }
     for (int g = 0; q->n_shared && g < segment->prepared.n_groups; g++) {
         const plait_group *group = &segment->prepared.groups[g];
@@ -444,31 +422,37 @@ static plait_status list_launch(queues *q, size_t s, uint32_t *seen) {
             plait_plan_join(q->plan, segment->device, group->scratch_slot, group->scratch_offset);
         plait_span bytes = {begin, begin + group->scratch_bytes};
         if (plait_spans_meet(q->shared, q->n_shared, bytes))
-            PLAIT_TRY(add_listed(q, PLAIT_NO_SLOT, true, bytes));
+            PLAIT_TRY(plait_accesses_add(&q->accesses, bytes, 0, true));
     }
     return PLAIT_OK;
 }
 
-static plait_status list_launches(queues *q) {
-    uint32_t *seen = plait_arena_alloc(&q->arena, q->plan->n_values, sizeof *seen);
-    plait_status status = seen ? PLAIT_OK : plait_error_memory("proof", q->plan->n_values * sizeof *seen);
-    for (size_t s = 0; status == PLAIT_OK && s < q->plan->n_steps; s++) {
-        q->list_of[s] = q->n_list;
-        if (q->plan->steps[s].kind == PLAIT_STEP_LAUNCH) status = list_launch(q, s, seen);
-    }
-    q->list_of[q->plan->n_steps] = q->n_list;
-    return status;
-}
-
-static plait_status add_borders(queues *q, plait_span bytes, bool write) {
-    (void)write;
-    if (bytes.begin >= bytes.end) return PLAIT_OK;
-    PLAIT_TRY(plait_grow(&q->borders, &q->border_capacity, q->n_borders + 2, sizeof *q->borders,
-                         (size_t)1 << 28, "proof"));
-    q->borders[q->n_borders++] = bytes.begin;
-    q->borders[q->n_borders++] = bytes.end;
+static plait_status add_host(queues *q) {
+    const plait_plan *plan = q->plan;
+    q->begins[plan->n_steps] = q->accesses.n;
+    for (size_t o = 0; o < plan->n_outputs; o++) PLAIT_TRY(add_host_output(q, &plan->outputs[o], false));
+    q->begins[plan->n_steps + 1] = q->accesses.n;
+    for (size_t i = 0; i < plan->n_inputs; i++)
+        if (plan->inputs[i].home == PLAIT_NO_SLOT || plan->inputs[i].home == i)
+            PLAIT_TRY(add_host_input(q, &plan->inputs[i], true));
+    q->begins[plan->n_steps + 2] = q->accesses.n;
     return PLAIT_OK;
 }
+
+static plait_status find_accesses(queues *q) {
+    const plait_plan *plan = q->plan;
+    uint32_t *seen = plait_arena_alloc(&q->arena, plan->n_values, sizeof *seen);
+    if (!seen) return plait_error_memory("proof", plan->n_values * sizeof *seen);
+    PLAIT_TRY(find_shared(q));
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        q->begins[s] = q->accesses.n;
+        PLAIT_TRY(plan->steps[s].kind == PLAIT_STEP_LAUNCH ? add_launch(q, s, seen)
+                                                           : add_move(q, &plan->steps[s]));
+    }
+    return add_host(q);
+}
+
+/* ---- checking ---- */
 
 /* An earlier access that the current one conflicts with: it must be known to be over. */
 static void meet(void *user, uint32_t lane, uint32_t stamp) {
@@ -488,17 +472,21 @@ static const char *lane_name(const queues *q, uint32_t lane, int *out_queue) {
     return "the host";
 }
 
-static plait_status check_access(queues *q, plait_span bytes, bool write) {
-    if (bytes.begin >= bytes.end) return PLAIT_OK;
-    size_t begin = plait_borders_find(q->borders, q->n_borders, bytes.begin);
-    size_t end = plait_borders_find(q->borders, q->n_borders, bytes.end);
-    PLAIT_TRY(plait_touches_add(&q->touches, begin, end, q->lane, q->stamp, write, meet, q));
-    if (!q->late) return PLAIT_OK;
-    int queue, other_queue;
-    const char *name = lane_name(q, q->lane, &queue), *other = lane_name(q, q->late_lane, &other_queue);
-    return plait_error(PLAIT_INTERNAL,
-                       "proof: accesses of queue %d of %s and queue %d of %s to %llu bytes are not ordered",
-                       other_queue, other, queue, name, (unsigned long long)(bytes.end - bytes.begin));
+/* The accesses of a step, or of the host, at the current place. */
+static plait_status check_accesses(queues *q, size_t step) {
+    size_t place = q->round % (size_t)q->plan->depth;
+    for (size_t i = q->begins[step]; i < q->begins[step + 1]; i++) {
+        PLAIT_TRY(plait_accesses_touch(&q->accesses, i, place, &q->touches, q->lane, q->stamp, meet, q));
+        if (!q->late) continue;
+        int queue, other_queue;
+        const char *name = lane_name(q, q->lane, &queue), *other = lane_name(q, q->late_lane, &other_queue);
+        plait_span bytes = q->accesses.items[i].bytes;
+        return plait_error(
+            PLAIT_INTERNAL,
+            "proof: accesses of queue %d of %s and queue %d of %s to %llu bytes are not ordered", other_queue,
+            other, queue, name, (unsigned long long)(bytes.end - bytes.begin));
+    }
+    return PLAIT_OK;
 }
 
 /* ---- the steps as a run carries them out ---- */
@@ -509,17 +497,13 @@ static void tick(queues *q, uint32_t lane) {
 }
 
 /* The host waits for the end of the step that used this one's places, reads its outputs, writes inputs, and submits. */
-static plait_status host_begins(queues *q, access_fn *f) {
+static plait_status host_begins(queues *q) {
     const plait_plan *plan = q->plan;
     size_t depth = (size_t)plan->depth;
     if (q->round >= depth) join(q, clock_row(q, q->now, 0), clock_row(q, q->ends, q->round % depth));
     tick(q, 0);
-    for (size_t o = 0; q->round >= depth && o < plan->n_outputs; o++)
-        PLAIT_TRY(f(q, host_output(q, &plan->outputs[o]), false));
-    for (size_t i = 0; i < plan->n_inputs; i++) {
-        const plait_plan_input *input = &plan->inputs[i];
-        if (input->home == PLAIT_NO_SLOT || input->home == i) PLAIT_TRY(f(q, host_input(q, input), true));
-    }
+    if (q->round >= depth) PLAIT_TRY(check_accesses(q, plan->n_steps));
+    PLAIT_TRY(check_accesses(q, plan->n_steps + 1));
     for (uint32_t lane = 1; lane < q->n_lanes; lane++)
         join(q, clock_row(q, q->now, lane), clock_row(q, q->now, 0));
     return PLAIT_OK;
@@ -533,7 +517,7 @@ static void end_round(queues *q) {
         if (q->lane_of[i] && plan->queues[i].awaited) join(q, end, clock_row(q, q->now, q->lane_of[i]));
 }
 
-static plait_status run_steps(queues *q, access_fn *f) {
+static plait_status run_steps(queues *q) {
     const plait_plan *plan = q->plan;
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
@@ -544,7 +528,7 @@ static plait_status run_steps(queues *q, access_fn *f) {
             join(q, clock_row(q, q->now, lane), kept_clock(q, q->round - wait->before, wait->step));
         }
         tick(q, lane);
-        PLAIT_TRY(access_step(q, s, f));
+        PLAIT_TRY(check_accesses(q, s));
         if (step->signal)
             memcpy(kept_clock(q, q->round, s), clock_row(q, q->now, lane), q->n_lanes * sizeof *q->now);
     }
@@ -552,14 +536,12 @@ static plait_status run_steps(queues *q, access_fn *f) {
 }
 
 /* A signal's clock is kept over two rounds; a queue's clock at its last signal is its clock at the end. */
-static plait_status run_rounds(queues *q, size_t n_rounds, access_fn *f) {
-    memset(q->now, 0, q->n_lanes * q->n_lanes * sizeof *q->now);
-    for (q->round = 0; q->round < n_rounds; q->round++) {
-        PLAIT_TRY(host_begins(q, f));
-        PLAIT_TRY(run_steps(q, f));
+static plait_status run_rounds(queues *q) {
+    for (q->round = 0; q->round <= (size_t)q->plan->depth; q->round++) {
+        PLAIT_TRY(host_begins(q));
+        PLAIT_TRY(run_steps(q));
         end_round(q);
     }
-    q->round = 0;
     return PLAIT_OK;
 }
 
@@ -584,12 +566,9 @@ static plait_status prove(queues *q) {
     PLAIT_TRY(init_tables(q));
     PLAIT_TRY(check_touches(q));
     PLAIT_TRY(lay_out(q));
-    PLAIT_TRY(find_shared(q));
-    PLAIT_TRY(list_launches(q));
-    PLAIT_TRY(run_rounds(q, (size_t)q->plan->depth, add_borders)); /* all places of what is staged */
-    q->n_borders = plait_borders_sort(q->borders, q->n_borders);
-    PLAIT_TRY(plait_touches_init(&q->touches, &q->arena, q->n_borders));
-    return run_rounds(q, (size_t)q->plan->depth + 1, check_access);
+    PLAIT_TRY(find_accesses(q));
+    PLAIT_TRY(plait_accesses_settle(&q->accesses, (size_t)q->plan->depth, &q->arena, &q->touches));
+    return run_rounds(q);
 }
 
 plait_status plait_plan_verify_queues(const plait_plan *plan) {
@@ -600,8 +579,7 @@ plait_status plait_plan_verify_queues(const plait_plan *plan) {
     if (status == PLAIT_OK) status = check_steps(plan, signals);
     if (status == PLAIT_OK) status = check_waits(plan);
     if (status == PLAIT_OK) status = prove(&q);
-    free(q.list);
-    free(q.borders);
+    plait_accesses_deinit(&q.accesses);
     plait_arena_deinit(&q.arena);
     return status;
 }
