@@ -3,7 +3,7 @@
  * would stand where memory is touched here.
  *
  *   example[:mem=MIB][:reference=on][:lose=N]   its memory (default 1024); ops without a kernel run the reference kernels;
- *                                               the device is lost at its N-th launch, to see what that does
+ *                                               the device is lost at its N-th command, to see what that does
  *
  * Invariant: what `lock` guards is consistent whenever it is free; `lost` is set once, and everything fails behind it. */
 #include "example.h"
@@ -111,11 +111,14 @@ static void lose(example_device *device, const char *cause) {
         plait_host_event_fail(device->events.items[i], &device->loss);
 }
 
-plait_status example_begin_launch(example_device *device) {
+/* Called before each command: where a driver would say that the card has stopped answering. */
+static plait_status before(plait_device *base, plait_queue *queue, const plait_command *command) {
+    example_device *device = mine(base);
+    (void)queue, (void)command;
     pthread_mutex_lock(&device->lock);
-    if (++device->launches == device->lose_at) lose(device, "it was asked for by lose=");
+    if (++device->commands == device->lose_at) lose(device, "it was asked for by lose=");
     pthread_mutex_unlock(&device->lock);
-    return health(&device->base);
+    return health(base);
 }
 
 /* Remembers an object that has to fail with the device. */
@@ -202,7 +205,7 @@ static unsigned char *address(plait_device *device, const plait_buffer *buffer) 
 
 /* ---- events and queues: those of plait/host_queue.h, remembered for the day the device is lost ---- */
 
-const plait_host_hooks example_hooks = {.launch = example_launch, .address = address};
+const plait_host_hooks example_hooks = {.launch = example_launch, .address = address, .before = before};
 
 static plait_status event_create(plait_device *device, plait_event **out) {
     plait_event *event = NULL;

@@ -18,7 +18,7 @@ typedef struct example_device {
     bool reference;    /* ops without a kernel run the op table's reference kernels */
     uint64_t memory_bytes;
     pthread_mutex_t lock; /* of everything below */
-    uint64_t used_bytes, launches, lose_at;
+    uint64_t used_bytes, commands, lose_at;
     bool lost;
     plait_error_record loss;
     example_list queues, events;
@@ -30,8 +30,7 @@ typedef void example_kernel(const plait_op_use *use, void *scratch);
 /* kernels.c: the kernel for a use, NULL when there is none: then `reason` says why. */
 example_kernel *example_find_kernel(const plait_op_use *use, char *reason, size_t reason_bytes);
 
-/* device.c: counts a launch; the failure of a device that is lost. What its queues are made with. */
-plait_status example_begin_launch(example_device *device);
+/* device.c: what queues are made with. */
 extern const plait_host_hooks example_hooks;
 
 /* program.c: the vtable's functions for programs, and the hook that runs one. */

@@ -36,14 +36,23 @@ static float dot_f32(const void *weights, const float *x, int64_t k) {
     return add_lanes(lanes);
 }
 
-/* The bits of a finite half, moved to where a float has them, are 2^112 times too small. */
+/* The bits of a half, moved to where a float has them, are 2^112 times too small; infinities and NaN stay such. */
 static float half_to_float(const unsigned char *bytes) {
     uint16_t half;
     memcpy(&half, bytes, sizeof half);
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
+    bool finite = (half & 0x7c00) != 0x7c00;
+    uint32_t bits = (uint32_t)(half & 0x7fff) << 13 | (finite ? 0 : 0x7f800000u);
     float value;
     memcpy(&value, &bits, sizeof value);
-    return half >> 15 ? value * -0x1p112f : value * 0x1p112f;
+    if (finite) value *= 0x1p112f;
+    return half >> 15 ? -value : value;
+}
+
+static float dot_f16(const void *weights, const float *x, int64_t k) {
+    const unsigned char *halves = weights;
+    float lanes[LANES] = {0};
+    for (int64_t i = 0; i < k; i++) lanes[i % LANES] += half_to_float(halves + 2 * i) * x[i];
+    return add_lanes(lanes);
 }
 
 /* Blocks of 32: a scale, an offset, and 16 bytes of two numbers each, the first 16 in the low halves. */
@@ -80,6 +89,11 @@ static void matmul(const plait_op_use *use, float (*dot)(const void *, const flo
 static void matmul_f32(const plait_op_use *use, void *scratch) {
     (void)scratch;
     matmul(use, dot_f32);
+}
+
+static void matmul_f16(const plait_op_use *use, void *scratch) {
+    (void)scratch;
+    matmul(use, dot_f16);
 }
 
 static void matmul_q4_1(const plait_op_use *use, void *scratch) {
@@ -134,9 +148,13 @@ static const struct {
     plait_dtype dtype; /* of input 0 */
     example_kernel *run;
 } kernels[] = {
-    {PLAIT_OP_matmul, PLAIT_F32, matmul_f32}, {PLAIT_OP_matmul, PLAIT_Q4_1, matmul_q4_1},
-    {PLAIT_OP_rms_norm, PLAIT_F32, rms_norm}, {PLAIT_OP_add, PLAIT_F32, add},
-    {PLAIT_OP_mul, PLAIT_F32, mul},           {PLAIT_OP_silu, PLAIT_F32, silu},
+    {PLAIT_OP_matmul, PLAIT_F32, matmul_f32},
+    {PLAIT_OP_matmul, PLAIT_F16, matmul_f16},
+    {PLAIT_OP_matmul, PLAIT_Q4_1, matmul_q4_1},
+    {PLAIT_OP_rms_norm, PLAIT_F32, rms_norm},
+    {PLAIT_OP_add, PLAIT_F32, add},
+    {PLAIT_OP_mul, PLAIT_F32, mul},
+    {PLAIT_OP_silu, PLAIT_F32, silu},
     {PLAIT_OP_swiglu, PLAIT_F32, swiglu},
 };
 

@@ -93,7 +93,19 @@ void example_prepared_destroy(plait_device *device, plait_prepared *prepared) {
     free(prepared->groups);
     free(prepared->order);
     free(prepared->elided);
+    free(prepared->shared);
     *prepared = (plait_prepared){0};
+}
+
+/* The output of a node that runs alone may take the bytes of an input, where the op says so: our kernels read an element
+ * no later than they write it, like the reference kernels. */
+static void share(const plait_segment_node *node, plait_prepared *prepared) {
+    for (int i = 0; i < node->n_inputs; i++)
+        if ((node->op->in_place_inputs & node->present) >> i & 1u &&
+            node->inputs[i].shape.dtype == node->outputs[0].shape.dtype &&
+            same_shape(&node->inputs[i].shape, &node->outputs[0].shape))
+            prepared->shared[prepared->n_shared++] =
+                (struct plait_shared_pair){node->outputs[0].value, node->inputs[i].value};
 }
 
 plait_status example_prepare(plait_device *device, const plait_segment *segment, plait_prepared *out) {
@@ -101,8 +113,9 @@ plait_status example_prepare(plait_device *device, const plait_segment *segment,
     char reason[80];
     plait_prepared p = {.groups = calloc(room, sizeof *p.groups),
                         .order = calloc(room, sizeof *p.order),
-                        .elided = calloc(room, sizeof *p.elided)};
-    if (!p.groups || !p.order || !p.elided) {
+                        .elided = calloc(room, sizeof *p.elided),
+                        .shared = calloc(room, PLAIT_MAX_INPUTS * sizeof *p.shared)};
+    if (!p.groups || !p.order || !p.elided || !p.shared) {
         example_prepared_destroy(device, &p);
         return plait_error_set(PLAIT_OUT_OF_MEMORY, "%s: preparing %d nodes", device->name, segment->n_nodes);
     }
@@ -111,7 +124,10 @@ plait_status example_prepare(plait_device *device, const plait_segment *segment,
         bool fused = fused_addend(segment, i) >= 0;
         plait_op_use use = use_of(&segment->nodes[i]);
         *group = (plait_group){.first = i, .n = fused ? 2 : 1, .scratch_alignment = 64};
-        if (fused) p.elided[p.n_elided++] = segment->nodes[i].outputs[0].value;
+        if (fused)
+            p.elided[p.n_elided++] = segment->nodes[i].outputs[0].value;
+        else
+            share(&segment->nodes[i], &p);
         if (find(device, &use, reason, sizeof reason) == use.op->reference && use.op->reference_scratch)
             group->scratch_bytes = use.op->reference_scratch(&use);
     }
@@ -225,7 +241,6 @@ static uint64_t now_ns(void) {
 plait_status example_launch(plait_device *device, const plait_program *program, plait_buffer *const *slots,
                             const int64_t *dims, plait_launch_trace *trace) {
     launch l = {device, slots, dims};
-    PLAIT_TRY(example_begin_launch((example_device *)device));
     if ((program->n_slots && !slots) || (program->n_dims && !dims))
         return plait_error_set(PLAIT_INVALID_ARGUMENT, "%s: launch without slots or dims", device->name);
     for (int d = 0; d < program->n_dims; d++)
