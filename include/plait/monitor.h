@@ -130,8 +130,9 @@ plait_status plait_monitor_create(const plait_monitor_options *options, plait_mo
 void plait_monitor_destroy(plait_monitor *monitor);
 
 /* Wraps a device, under the same name. On success the new device owns `inner`, and destroying it destroys both; use only
- * the new one. Devices whose objects meet in commands belong into one monitor; events of others are taken as they are, and
- * a wait for one counts as order with everything before. Any thread. */
+ * the new one. Devices whose objects meet in commands belong into one monitor; a device that works inside of another one
+ * does not. Events of other devices are taken as they are, and a wait for one counts as order with everything before. Any
+ * thread. */
 plait_status plait_monitor_wrap(plait_monitor *monitor, plait_device *inner, plait_device **out);
 /* The monitor of a wrapped device; NULL for other devices. */
 plait_monitor *plait_monitor_of(const plait_device *device);

@@ -73,10 +73,11 @@ void plait_monitor_event_forwarded(plait_monitor_timeline *timeline, uint64_t ca
     }
 }
 
-bool plait_monitor_event_settled(const plait_monitor_timeline *timeline, uint64_t value,
+bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
                                  const plait_monitor_queue *queue) {
+    const plait_monitor_timeline *timeline = event->timeline;
     if (timeline->foreign || timeline->failed || value == 0 || timeline->base_value >= value ||
-        timeline->observed >= value)
+        timeline->observed >= value || atomic_load(&event->object.device->lost))
         return true;
     for (size_t i = 0; i < timeline->n_signals; i++) {
         const plait_monitor_signal *signal = &timeline->signals[i];
@@ -247,20 +248,20 @@ plait_status plait_monitor_event_query(plait_event *base, uint64_t *out_value) {
 }
 
 typedef struct awaited {
-    const plait_monitor_timeline *timeline;
+    const plait_monitor_event *event;
     uint64_t value;
 } awaited;
 
 static bool is_settled(const void *user) {
     const awaited *a = user;
-    return plait_monitor_event_settled(a->timeline, a->value, NULL);
+    return plait_monitor_event_settled(a->event, a->value, NULL);
 }
 
 /* With the lock held: until the value will come. Without a limit it is a breach when it never will. */
 static plait_status await_signal(const plait_monitor_call *call, plait_monitor_event *event, uint64_t value,
                                  uint64_t deadline_ns) {
     plait_monitor *monitor = call->device->monitor;
-    awaited wanted = {event->timeline, value};
+    awaited wanted = {event, value};
     while (!plait_monitor_await(monitor, is_settled, &wanted, deadline_ns)) {
         if (deadline_ns != UINT64_MAX) return PLAIT_OK; /* the device says TIMEOUT */
         plait_monitor_queue *queue = plait_monitor_promised_by(monitor, event->timeline, value);

@@ -191,7 +191,7 @@ struct plait_monitor_queue {
     uint64_t flights, done;              /* lists submitted so far, and known to be over */
     bool failed;                         /* a rule was broken: nothing but signals is handed on any more */
     bool gated;                          /* the device has been given the wait that fails */
-    bool device_failed;                  /* synchronise has returned a failure */
+    bool device_failed;                  /* by itself: it waits for nothing any more */
     plait_error_record failure, refusal; /* refusal: of the last list that the device did not take */
     bool busy;                           /* a call is in it: this one */
     plait_monitor_mark in_call;
@@ -423,7 +423,7 @@ void plait_monitor_event_fail(plait_event *event, const plait_error_record *fail
 plait_monitor_event *plait_monitor_event_of(const plait_monitor *monitor, const plait_event *event);
 /* Whether a wait for the value will end without anything more being submitted; and what it orders, which is joined to
  * *clock. `queue`: whose wait it is, NULL: the host's. */
-bool plait_monitor_event_settled(const plait_monitor_timeline *timeline, uint64_t value,
+bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
                                  const plait_monitor_queue *queue);
 void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_timeline *timeline,
                               uint64_t value, plait_monitor_clock *clock);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HELD_NS = 50000 };
+enum { HELD_NS = 50000, LOOK_NS = 10000000 };
 
 /* ---- failing ---- */
 
@@ -33,12 +33,15 @@ static void add_gate(plait_monitor_queue *queue, plait_monitor_flight *flight) {
 
 /* ---- one command ---- */
 
+/* A queue that has failed, or whose device is lost, does not wait: it walks through its lists. Nor does anybody wait for
+ * an event of a lost device. */
 static bool holds(const plait_monitor *monitor, const plait_monitor_queue *queue,
                   const plait_command *command) {
-    if (command->kind != PLAIT_COMMAND_WAIT || queue->failed || !command->wait.value) return false;
+    if (command->kind != PLAIT_COMMAND_WAIT || queue->failed || queue->device_failed || !command->wait.value)
+        return false;
     const plait_monitor_event *event = plait_monitor_event_of(monitor, command->wait.event);
     if (!event || !event->object.alive) return false;
-    return !plait_monitor_event_settled(event->timeline, *command->wait.value, queue);
+    return !plait_monitor_event_settled(event, *command->wait.value, queue);
 }
 
 /* Behind a failure only signals are handed on, so that the device makes their events fail. */
@@ -225,6 +228,27 @@ void plait_monitor_pump(plait_monitor *monitor) {
 
 /* ---- waiting ---- */
 
+/* What a device does by itself, that lets waits end: it is lost, or a queue of it fails. */
+static bool look_for_failures(plait_monitor *monitor) {
+    bool found = false;
+    plait_error_record kept;
+    plait_error_save(PLAIT_INTERNAL, &kept);
+    for (plait_monitor_device *d = monitor->devices; d; d = d->next) {
+        if (!d->alive || atomic_load(&d->lost) || d->inner->vtable->health(d->inner) == PLAIT_OK) continue;
+        atomic_store(&d->lost, true);
+        found = true;
+    }
+    for (plait_monitor_queue *q = monitor->queues; q; q = q->next) {
+        uint64_t value;
+        if (!q->pending || q->device_failed) continue;
+        q->device_failed = atomic_load(&q->object.device->lost) ||
+                           q->progress->device->vtable->event_query(q->progress, &value) != PLAIT_OK;
+        found |= q->device_failed;
+    }
+    plait_error_raise(&kept);
+    return found;
+}
+
 static void sleep_until(plait_monitor *monitor, uint64_t end_ns) {
     struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u), .tv_nsec = (long)(end_ns % 1000000000u)};
     pthread_cond_timedwait(&monitor->changed, &monitor->lock, &end);
@@ -234,16 +258,18 @@ bool plait_monitor_await(plait_monitor *monitor, bool (*done)(const void *user),
                          uint64_t deadline_ns) {
     uint64_t activity = monitor->activity, since = 0;
     while (!done(user)) {
-        uint64_t now = plait_time_ns();
-        if (deadline_ns != UINT64_MAX) {
-            if (now >= deadline_ns) return false;
-            sleep_until(monitor, deadline_ns);
-            continue;
-        }
+        uint64_t now = plait_time_ns(), end = now + LOOK_NS;
+        if (now >= deadline_ns) return false;
         if (since == 0 || monitor->pumping || activity != monitor->activity) since = now;
         activity = monitor->activity;
-        if (now - since >= monitor->patience_ns) return false;
-        sleep_until(monitor, since + monitor->patience_ns);
+        if (deadline_ns == UINT64_MAX && now - since >= monitor->patience_ns) return false;
+        if (deadline_ns < end) end = deadline_ns;
+        if (since + monitor->patience_ns < end) end = since + monitor->patience_ns;
+        sleep_until(monitor, end);
+        if (!done(user) && look_for_failures(monitor)) {
+            monitor->activity++;
+            plait_monitor_pump(monitor);
+        }
     }
     return true;
 }
