@@ -40,16 +40,14 @@ endfunction()
 # PLAIT_MONITOR_ALL: whoever can open devices gets a monitor around each (tests/support/monitor_all.c). The comment
 # `/* monitor: no */` stands in tests that break the rules of devices on purpose.
 function(plait_monitor_target target source room)
-  get_property(rooms GLOBAL PROPERTY PLAIT_ROOMS)
-  list(FIND rooms "${room}" at)
-  list(FIND rooms device device)
   plait_note("${source}" monitor yes monitor)
-  if(NOT PLAIT_MONITOR_ALL OR monitor STREQUAL "no" OR (at GREATER_EQUAL 0 AND at LESS device))
+  set(without_devices base tensor op graph gguf text)
+  if(NOT PLAIT_MONITOR_ALL OR monitor STREQUAL "no" OR room IN_LIST without_devices)
     return()
   endif()
   target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/monitor_all.c")
   target_link_options(${target} PRIVATE
-    -Wl,--wrap=plait_context_open,--wrap=plait_context_close,--wrap=plait_device_create)
+    -Wl,--wrap=plait_context_open,--wrap=plait_context_reopen,--wrap=plait_context_close,--wrap=plait_device_create)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/support/monitor_all.c" PROPERTIES COMPILE_DEFINITIONS
     PLAIT_MONITOR_ALL_LEVEL=PLAIT_MONITOR_${PLAIT_MONITOR_ALL})
 endfunction()

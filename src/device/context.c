@@ -210,6 +210,24 @@ plait_context_queue *plait_context_queue_at(const plait_context *context, uint32
     return &context->devices[number / PLAIT_DEVICE_QUEUES].queues[number % PLAIT_DEVICE_QUEUES];
 }
 
+plait_status plait_context_execute(plait_context *context, int device, const plait_command *commands, int n) {
+    plait_queue *queue = context->devices[device].queue;
+    const plait_device_vtable *vtable = queue->device->vtable;
+    pthread_mutex_lock(&context->submit_lock);
+    plait_status status = vtable->submit(queue, commands, n);
+    if (status == PLAIT_OK) status = vtable->synchronise(queue);
+    pthread_mutex_unlock(&context->submit_lock);
+    return status;
+}
+
+plait_status plait_context_synchronise(plait_context *context, uint32_t number) {
+    plait_queue *queue = plait_context_queue_at(context, number)->queue;
+    pthread_mutex_lock(&context->submit_lock);
+    plait_status status = queue->device->vtable->synchronise(queue);
+    pthread_mutex_unlock(&context->submit_lock);
+    return status;
+}
+
 /* An event of the device that repeats the other queue's timeline. */
 static plait_status make_mirror(plait_context *context, plait_context_entry *entry, uint32_t number) {
     plait_context_mirror *mirror = &entry->mirrors[number];

@@ -92,4 +92,9 @@ plait_status plait_context_reserve_arena(plait_context *context, int device, uin
 /* With the submit lock held: keeps the calling thread's failure as the context's, unless there is one. */
 void plait_context_fail(plait_context *context, plait_status status);
 
+/* Calls on one queue come from one thread at a time, so who uses a queue beside plait_run_submit takes turns with it:
+ * runs commands on queue 0 of a device and waits for them; waits for a queue by its number among all. */
+plait_status plait_context_execute(plait_context *context, int device, const plait_command *commands, int n);
+plait_status plait_context_synchronise(plait_context *context, uint32_t number);
+
 #endif

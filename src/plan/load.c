@@ -33,11 +33,16 @@ static plait_status allocate_slots(plait_residence *residence) {
 
 /* ---- moving bytes ---- */
 
-static plait_status write_region(plait_context_entry *device, plait_region region, const void *bytes) {
+static plait_status write_region(plait_context *context, int device, plait_region region, const void *bytes) {
     plait_command command = {.kind = PLAIT_COMMAND_WRITE,
                              .transfer = {.region = region, .host = (void *)(uintptr_t)bytes}};
-    PLAIT_TRY(device->device->vtable->submit(device->queue, &command, 1));
-    return device->device->vtable->synchronise(device->queue);
+    return plait_context_execute(context, device, &command, 1);
+}
+
+/* Bytes of a new buffer are undefined. */
+static plait_status clear_buffer(plait_context *context, int device, plait_buffer *buffer) {
+    plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {buffer, 0, buffer->size_bytes}};
+    return plait_context_execute(context, device, &clear, 1);
 }
 
 static plait_status check_weight(const plait_resident *entry, const plait_operand *found) {
@@ -72,7 +77,8 @@ static plait_status fill_weight(plait_residence *residence, plait_resident *entr
     plait_context_entry *device = &residence->context->devices[entry->device];
     plait_buffer *buffer = residence->devices[entry->device].weights[entry->slot - PLAIT_SLOT_WEIGHTS];
     plait_region region = {buffer, entry->offset, entry->size_bytes};
-    if (entry->encoding == PLAIT_ENCODING_FILE) return write_region(device, region, found->data);
+    if (entry->encoding == PLAIT_ENCODING_FILE)
+        return write_region(residence->context, entry->device, region, found->data);
     int64_t n_rows = found->dims[1] * found->dims[2] * found->dims[3];
     return device->device->vtable->pack(device->device, found, entry->encoding, 0, n_rows, region);
 }
@@ -140,6 +146,9 @@ plait_status plait_residence_load(plait_residence *residence, const plait_weight
 plait_status plait_residence_load_zeros(plait_residence *residence) {
     if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
     PLAIT_TRY(allocate_slots(residence));
+    for (int d = 0; d < residence->context->n_devices; d++)
+        for (size_t i = 0; i < residence->devices[d].n_weights; i++)
+            PLAIT_TRY(clear_buffer(residence->context, d, residence->devices[d].weights[i]));
     residence->loaded = true;
     count_bytes(residence);
     return PLAIT_OK;
@@ -166,15 +175,6 @@ plait_status plait_residence_write_weight(plait_residence *residence, const char
 
 /* ---- state ---- */
 
-/* A buffer of zeros. The command lives until the queue is done with it. */
-static plait_status clear_state(plait_context_entry *device, uint64_t size_bytes, plait_buffer **out) {
-    const plait_device_vtable *vtable = device->device->vtable;
-    PLAIT_TRY(vtable->buffer_create(device->device, size_bytes, PLAIT_BUFFER_STATE, out));
-    plait_command clear = {.kind = PLAIT_COMMAND_FILL, .fill.region = {*out, 0, size_bytes}};
-    PLAIT_TRY(vtable->submit(device->queue, &clear, 1));
-    return vtable->synchronise(device->queue);
-}
-
 plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence) {
     int n = residence->context->n_devices;
     plait_session_state *state = plait_alloc_array(1, sizeof *state);
@@ -184,8 +184,10 @@ plait_status plait_session_state_create(plait_session_state **out, plait_residen
     plait_status status = state->buffers ? PLAIT_OK : plait_error_memory("session state", 0);
     for (int d = 0; status == PLAIT_OK && d < n; d++) {
         if (residence->devices[d].state_bytes == 0) continue;
-        status = clear_state(&residence->context->devices[d], residence->devices[d].state_bytes,
-                             &state->buffers[d]);
+        plait_device *device = residence->context->devices[d].device;
+        status = device->vtable->buffer_create(device, residence->devices[d].state_bytes, PLAIT_BUFFER_STATE,
+                                               &state->buffers[d]);
+        if (status == PLAIT_OK) status = clear_buffer(residence->context, d, state->buffers[d]);
         plait_error_context(status, "session state on %s", residence->context->devices[d].device->name);
     }
     if (status != PLAIT_OK) {

@@ -139,10 +139,8 @@ plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run
 /* Waits until no queue touches anything of the run any more, after a failure too: a queue that has failed walks its
  * lists to their ends, and one that waits for it wakes up and fails. */
 static void finish_queues(plait_run *run) {
-    for (uint32_t q = 0; run->submitted && q < run->plan->n_queues; q++) {
-        plait_context_queue *queue = plait_context_queue_at(run->plan->context, q);
-        if (run->plan->queues[q].n_steps) (void)queue->queue->device->vtable->synchronise(queue->queue);
-    }
+    for (uint32_t q = 0; run->submitted && q < run->plan->n_queues; q++)
+        if (run->plan->queues[q].n_steps) (void)plait_context_synchronise(run->plan->context, q);
     if (run->submitted) plait_run_forget(run);
 }
 

@@ -21,10 +21,12 @@ enum { MOST_CONTEXTS = 256, MOST_DEPTH = 8, EXIT_FOUND = 97 };
 
 plait_status __real_plait_context_open(plait_context **out, const char *devices,
                                        const plait_context_options *options);
+plait_status __real_plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices);
 void __real_plait_context_close(plait_context *context);
 plait_status __real_plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
 plait_status __wrap_plait_context_open(plait_context **out, const char *devices,
                                        const plait_context_options *options);
+plait_status __wrap_plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices);
 void __wrap_plait_context_close(plait_context *context);
 plait_status __wrap_plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
 void fault_arm(uint64_t nth) __attribute__((weak));
@@ -85,6 +87,18 @@ plait_status __wrap_plait_context_open(plait_context **out, const char *devices,
     opening--;
     if (watched && status == PLAIT_OK) atomic_store(&watched->context, *out);
     if (watched && status != PLAIT_OK) atomic_store(&watched->taken, false);
+    return status;
+}
+
+/* The new context keeps the monitor's level and the logger of the old one, whose place stays taken. */
+plait_status __wrap_plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices) {
+    for (int i = 0; i < MOST_CONTEXTS; i++) {
+        plait_context *known = (plait_context *)(uintptr_t)from;
+        atomic_compare_exchange_strong(&contexts[i].context, &known, NULL);
+    }
+    opening++;
+    plait_status status = __real_plait_context_reopen(out, from, out_devices);
+    opening--;
     return status;
 }
 

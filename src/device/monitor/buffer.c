@@ -38,6 +38,57 @@ plait_monitor_buffer *plait_monitor_buffer_of(const plait_monitor *monitor, cons
     return (plait_monitor_buffer *)(uintptr_t)buffer;
 }
 
+/* ---- mapped memory ---- */
+
+enum { MOST_MAPPED = 1 << 20 };
+
+/* The first that ends behind the address. */
+static size_t find_mapped(const plait_monitor *monitor, uint64_t address) {
+    size_t low = 0, high = monitor->n_mapped;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (monitor->mapped[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* The buffer that holds all n bytes, or NULL. */
+static plait_monitor_mapped *mapped_at(const plait_monitor *monitor, uint64_t address, uint64_t n) {
+    size_t i = find_mapped(monitor, address);
+    if (i == monitor->n_mapped) return NULL;
+    plait_monitor_mapped *row = &monitor->mapped[i];
+    return address >= row->begin && n <= row->end - address ? row : NULL;
+}
+
+static plait_status add_mapped(plait_monitor *monitor, plait_monitor_buffer *buffer) {
+    uint64_t begin = (uint64_t)(uintptr_t)buffer->inner->host, size = buffer->base.size_bytes;
+    void *rows = monitor->mapped;
+    if (begin == 0 || size == 0 || buffer->imported) return PLAIT_OK;
+    plait_status status = plait_grow(&rows, &monitor->mapped_capacity, monitor->n_mapped + 1,
+                                     sizeof *monitor->mapped, MOST_MAPPED, "monitor: buffers");
+    monitor->mapped = rows;
+    PLAIT_TRY(status);
+    size_t at = find_mapped(monitor, begin);
+    memmove(monitor->mapped + at + 1, monitor->mapped + at,
+            (monitor->n_mapped - at) * sizeof *monitor->mapped);
+    monitor->mapped[at] = (plait_monitor_mapped){begin, begin + size, buffer};
+    monitor->n_mapped++;
+    return PLAIT_OK;
+}
+
+static void remove_mapped(plait_monitor *monitor, const plait_monitor_buffer *buffer) {
+    for (size_t i = 0; i < monitor->n_mapped; i++) {
+        if (monitor->mapped[i].buffer != buffer) continue;
+        memmove(monitor->mapped + i, monitor->mapped + i + 1,
+                (monitor->n_mapped - i - 1) * sizeof *monitor->mapped);
+        monitor->n_mapped--;
+        return;
+    }
+}
+
 /* ---- making ---- */
 
 static plait_status check_usage(const plait_monitor_call *call, uint32_t usage) {
@@ -141,18 +192,35 @@ static plait_status judge(const plait_monitor_call *call, const plait_monitor_bu
     return PLAIT_OK;
 }
 
-static void begin_buffer(const plait_monitor_call *call, plait_monitor_buffer *buffer, uint64_t size_bytes,
-                         uint32_t usage) {
-    buffer->base = (plait_buffer){
-        .device = &call->device->base, .size_bytes = size_bytes, .usage = usage, .host = buffer->inner->host};
-    plait_monitor_lock(call->device->monitor);
-    plait_monitor_object_begin(call, PLAIT_OBJECT_BUFFER, &buffer->object);
-    plait_monitor_unlock(call->device->monitor);
+static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_buffer *buffer,
+                                 uint64_t size_bytes, uint32_t usage) {
+    plait_monitor *monitor = call->device->monitor;
+    void *host = buffer->inner->host;
+    buffer->base =
+        (plait_buffer){.device = &call->device->base, .size_bytes = size_bytes, .usage = usage, .host = host};
+    plait_monitor_lock(monitor);
+    if (buffer->imported && host) {
+        const plait_monitor_mapped *row = mapped_at(monitor, (uint64_t)(uintptr_t)host, size_bytes);
+        buffer->whole = row ? row->buffer : NULL;
+        buffer->part = row ? (uint64_t)(uintptr_t)host - row->begin : 0;
+    }
+    plait_status status = add_mapped(monitor, buffer);
+    if (status == PLAIT_OK) plait_monitor_object_begin(call, PLAIT_OBJECT_BUFFER, &buffer->object);
+    plait_monitor_unlock(monitor);
+    return status;
+}
+
+static void free_inner(plait_monitor_buffer *buffer) {
+    if (buffer->inner) buffer->inner->device->vtable->buffer_destroy(buffer->inner);
+    if (buffer->outer) buffer->outer->device->vtable->buffer_destroy(buffer->outer);
+    buffer->inner = buffer->outer = NULL;
+    buffer->front = buffer->back = NULL;
+    plait_monitor_shadow_deinit(&buffer->shadow);
 }
 
 /* Without the struct nothing is left. */
 static plait_status drop(plait_monitor_buffer *buffer, plait_status status) {
-    plait_monitor_buffer_release(buffer);
+    free_inner(buffer);
     free(buffer);
     return status;
 }
@@ -170,7 +238,8 @@ plait_status plait_monitor_buffer_create(plait_device *device, uint64_t size_byt
         lay_pattern(buffer->inner->host, size_bytes);
         buffer->patterned = true;
     }
-    begin_buffer(&call, buffer, size_bytes, usage);
+    status = begin_buffer(&call, buffer, size_bytes, usage);
+    if (status != PLAIT_OK) return drop(buffer, status);
     *out = &buffer->base;
     return PLAIT_OK;
 }
@@ -193,7 +262,8 @@ plait_status plait_monitor_buffer_import(plait_device *device, void *host, uint6
     plait_status status = judge(&call, buffer, size_bytes, usage);
     if (status != PLAIT_OK) return drop(buffer, status);
     plait_monitor_shadow_write(&buffer->shadow, 0, size_bytes);
-    begin_buffer(&call, buffer, size_bytes, usage);
+    status = begin_buffer(&call, buffer, size_bytes, usage);
+    if (status != PLAIT_OK) return drop(buffer, status);
     *out = &buffer->base;
     return PLAIT_OK;
 }
@@ -201,11 +271,8 @@ plait_status plait_monitor_buffer_import(plait_device *device, void *host, uint6
 /* ---- ending ---- */
 
 void plait_monitor_buffer_release(plait_monitor_buffer *buffer) {
-    if (buffer->inner) buffer->inner->device->vtable->buffer_destroy(buffer->inner);
-    if (buffer->outer) buffer->outer->device->vtable->buffer_destroy(buffer->outer);
-    buffer->inner = buffer->outer = NULL;
-    buffer->front = buffer->back = NULL;
-    plait_monitor_shadow_deinit(&buffer->shadow);
+    remove_mapped(buffer->object.device->monitor, buffer);
+    free_inner(buffer);
 }
 
 void plait_monitor_buffer_destroy(plait_buffer *base) {
@@ -215,6 +282,7 @@ void plait_monitor_buffer_destroy(plait_buffer *base) {
     plait_monitor *monitor = call.device->monitor;
     plait_monitor_lock(monitor);
     if (plait_monitor_object_check(&call, &buffer->object) == PLAIT_OK) {
+        remove_mapped(monitor, buffer);
         if (plait_monitor_object_idle(&call, &buffer->object) == PLAIT_OK) {
             plait_monitor_check_guards(&call, buffer);
             plait_monitor_buffer_release(buffer);
@@ -274,6 +342,9 @@ plait_status plait_monitor_check_written(const plait_monitor_call *call, plait_m
                                          uint64_t begin, uint64_t end, const char *what) {
     uint64_t first, last;
     char name[160];
+    if (buffer->whole && buffer->whole->object.alive)
+        return plait_monitor_check_written(call, buffer->whole, begin + buffer->part, end + buffer->part,
+                                           what);
     while (plait_monitor_shadow_unwritten(&buffer->shadow, begin, end, &first, &last)) {
         uint64_t from = first, to = last;
         if (!buffer->patterned || still_pattern(buffer, first, last, &from, &to))
@@ -295,6 +366,11 @@ plait_status plait_monitor_touch(const plait_monitor_call *call, plait_monitor_b
     bool wrote;
     uint64_t at;
     if (begin >= end) return PLAIT_OK;
+    if (buffer->whole && buffer->whole->object.alive) {
+        plait_monitor_object_use(monitor, &buffer->whole->object, mark);
+        return plait_monitor_touch(call, buffer->whole, begin + buffer->part, end + buffer->part, write,
+                                   clock, mark, what);
+    }
     const plait_monitor_mark *earlier =
         plait_monitor_shadow_conflict(&buffer->shadow, begin, end, write, clock, &wrote, &at);
     if (earlier)
@@ -315,6 +391,14 @@ plait_status plait_monitor_touch_host(const plait_monitor_call *call, const void
     uint64_t begin = (uint64_t)(uintptr_t)address, end, at;
     bool wrote;
     if (size_bytes == 0 || !plait_add_u64(begin, size_bytes, &end)) return PLAIT_OK;
+    const plait_monitor_mapped *row = mapped_at(monitor, begin, size_bytes);
+    if (row) { /* it is a buffer's memory, seen by the host */
+        plait_monitor_object_use(monitor, &row->buffer->object, mark);
+        begin -= row->begin;
+        end -= row->begin;
+        if (!write) PLAIT_TRY(plait_monitor_check_written(call, row->buffer, begin, end, what));
+        return plait_monitor_touch(call, row->buffer, begin, end, write, clock, mark, what);
+    }
     const plait_monitor_mark *earlier =
         plait_monitor_shadow_conflict(&monitor->host_memory, begin, end, write, clock, &wrote, &at);
     if (earlier)

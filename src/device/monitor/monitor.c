@@ -65,6 +65,7 @@ void plait_monitor_destroy(plait_monitor *monitor) {
         free(device);
     }
     plait_monitor_shadow_deinit(&monitor->host_memory);
+    free(monitor->mapped);
     plait_monitor_shadow_deinit(&monitor->sides);
     plait_monitor_contents_deinit(&monitor->contents);
     pthread_mutex_destroy(&monitor->records_lock);

@@ -109,7 +109,8 @@ typedef struct plait_monitor_object {
     struct plait_monitor_object *next, *previous; /* among the living of the device, or in the quarantine */
 } plait_monitor_object;
 
-typedef struct plait_monitor_buffer {
+typedef struct plait_monitor_buffer plait_monitor_buffer;
+struct plait_monitor_buffer {
     plait_buffer base;
     plait_monitor_object object;
     plait_buffer *inner;         /* what commands name: exactly size_bytes where that can be had */
@@ -119,8 +120,11 @@ typedef struct plait_monitor_buffer {
     uint64_t tail_bytes; /* guard behind the end in memory that is not mapped: the inner buffer is larger */
     bool imported, patterned;
     uint64_t aliased; /* launch that named it last, to find a buffer in two slots */
+    plait_monitor_buffer
+        *whole; /* an import of a part of this buffer: accesses are that one's, at `part`. NULL: none */
+    uint64_t part;
     plait_monitor_shadow shadow;
-} plait_monitor_buffer;
+};
 
 /* One signal that was submitted, by a queue or the host. */
 typedef struct plait_monitor_signal {
@@ -166,6 +170,7 @@ struct plait_monitor_flight {
     plait_status status;           /* of handing it on */
     plait_command *inner;          /* what the device gets */
     int n_inner;
+    plait_command end;    /* the signal behind it */
     plait_command *copy;  /* the commands at submit */
     unsigned char *shown; /* what their pointers showed, one behind the other */
     plait_buffer **slots; /* translated */
@@ -183,6 +188,8 @@ struct plait_monitor_queue {
     /* Owned, level FULL: lets a command begin, says that it is done. And how many: handed on, seen to be done. */
     plait_event *latch, *step;
     uint64_t steps, seen;
+    plait_command latch_wait, step_signal;
+    bool unseen; /* the device refused a signal behind a list: `progress` does not tell */
     uint32_t flags, lane;
     plait_monitor_clock clock;
     plait_monitor_flight *first, *last;  /* lists in flight, oldest first */
@@ -272,6 +279,12 @@ struct plait_monitor_device {
     size_t n_answers, answer_capacity;
 };
 
+/* Where a buffer lies in host memory: transfers to and from there are accesses to the buffer. */
+typedef struct plait_monitor_mapped {
+    uint64_t begin, end;
+    plait_monitor_buffer *buffer;
+} plait_monitor_mapped;
+
 /* Level FULL: bytes before the command that runs, for those whose bytes must stay. */
 typedef struct plait_monitor_view {
     plait_monitor_buffer *buffer;
@@ -304,8 +317,10 @@ struct plait_monitor {
     plait_monitor_queue *queues;
     plait_monitor_device *devices;
     plait_monitor_shadow host_memory; /* transfers' host side, by address */
-    plait_monitor_shadow sides;       /* while two sides of a copy are compared */
-    plait_monitor_object quarantine;  /* head of a ring, oldest first */
+    plait_monitor_mapped *mapped;     /* Owned. Living buffers that the host can address, by address */
+    size_t n_mapped, mapped_capacity;
+    plait_monitor_shadow sides;      /* while two sides of a copy are compared */
+    plait_monitor_object quarantine; /* head of a ring, oldest first */
     size_t n_quarantine;
     uint64_t launches;
     plait_monitor_contents contents;

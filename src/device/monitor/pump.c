@@ -91,16 +91,10 @@ static void settle_signals(const plait_monitor *monitor, const plait_monitor_fli
     }
 }
 
-/* Hands flight->inner[from ..] to the device. Drops the lock meanwhile. */
-static plait_status hand_on(plait_monitor *monitor, plait_monitor_queue *queue, plait_monitor_flight *flight,
-                            int from) {
+/* Hands commands to the device. With the lock dropped by the caller. */
+static plait_status hand(const plait_monitor_queue *queue, const plait_command *commands, int n) {
     plait_queue *inner = queue->inner;
-    plait_command *commands = flight->inner + from;
-    int n = flight->n_inner - from;
-    plait_monitor_unlock(monitor);
-    plait_status status = inner->device->vtable->submit(inner, commands, n);
-    plait_monitor_lock(monitor);
-    return status;
+    return n ? inner->device->vtable->submit(inner, commands, n) : PLAIT_OK;
 }
 
 static void finish(plait_monitor_queue *queue, plait_monitor_flight *flight) {
@@ -132,16 +126,16 @@ static bool has_latch(const plait_monitor_queue *queue) {
     return !(queue->flags & PLAIT_QUEUE_INLINE);
 }
 
-static void add_latch(plait_monitor_queue *queue, plait_monitor_flight *flight) {
+static plait_status hand_latch(plait_monitor_queue *queue) {
     queue->steps = queue->seen + 1;
-    if (has_latch(queue))
-        flight->inner[flight->n_inner++] =
-            (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->latch, &queue->steps}};
+    queue->latch_wait = (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->latch, &queue->steps}};
+    return has_latch(queue) ? hand(queue, &queue->latch_wait, 1) : PLAIT_OK;
 }
 
-static void add_step(plait_monitor_queue *queue, plait_monitor_flight *flight) {
-    flight->inner[flight->n_inner++] =
+static plait_status hand_step(plait_monitor_queue *queue) {
+    queue->step_signal =
         (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->step, &queue->steps}};
+    return hand(queue, &queue->step_signal, 1);
 }
 
 /* With the latch shut nothing behind it may happen. */
@@ -157,18 +151,25 @@ static plait_status see_held(const plait_monitor_call *call, plait_monitor_queue
     return PLAIT_OK;
 }
 
-/* Lets the command run, waits for it, and looks at what it did; `looked_at` NULL: at nothing. */
-static void see_done(const plait_monitor_call *call, plait_monitor_queue *queue,
+/* Lets the command run and waits for it. With the lock dropped. */
+static plait_status run_step(plait_monitor_queue *queue, bool has_step) {
+    const plait_device_vtable *v = queue->step->device->vtable;
+    if (has_latch(queue)) v->event_signal(queue->latch, queue->steps);
+    plait_status done = has_step ? v->event_wait(queue->step, queue->steps, UINT64_MAX) : PLAIT_LIMIT;
+    if (done != PLAIT_OK) v->synchronise(queue->inner); /* until it has let go of the list */
+    return done;
+}
+
+/* Sees the command done, and looks at what it did; `looked_at` NULL: at nothing. */
+static void see_done(const plait_monitor_call *call, plait_monitor_queue *queue, bool has_step,
                      const plait_command *looked_at) {
     plait_monitor *monitor = call->device->monitor;
-    const plait_device_vtable *v = queue->step->device->vtable;
     plait_error_record kept;
     plait_error_save(PLAIT_INTERNAL, &kept);
-    plait_status status = has_latch(queue) && !queue->failed ? see_held(call, queue) : PLAIT_OK;
+    bool held = has_step && has_latch(queue) && !queue->failed;
+    plait_status status = held ? see_held(call, queue) : PLAIT_OK;
     plait_monitor_unlock(monitor);
-    if (has_latch(queue)) v->event_signal(queue->latch, queue->steps);
-    plait_status done = v->event_wait(queue->step, queue->steps, UINT64_MAX);
-    if (done != PLAIT_OK) v->synchronise(queue->inner); /* until it has let go of the list */
+    plait_status done = run_step(queue, has_step);
     plait_monitor_lock(monitor);
     queue->seen = queue->steps;
     if (status == PLAIT_OK && done == PLAIT_OK && looked_at)
@@ -179,6 +180,21 @@ static void see_done(const plait_monitor_call *call, plait_monitor_queue *queue,
         plait_error_raise(&kept);
 }
 
+/* Hands on commands [from ..) of the flight, and around them what belongs to the monitor, in lists of its own: the
+ * caller's is done when its commands are. */
+static plait_status hand_on(plait_monitor *monitor, plait_monitor_queue *queue, plait_monitor_flight *flight,
+                            int from, bool whole, bool *out_step) {
+    plait_monitor_unlock(monitor);
+    plait_status status = queue->step ? hand_latch(queue) : PLAIT_OK;
+    if (status == PLAIT_OK) status = hand(queue, flight->inner + from, flight->n_inner - from);
+    bool end = status == PLAIT_OK && whole && hand(queue, &flight->end, 1) != PLAIT_OK;
+    *out_step = status == PLAIT_OK && queue->step && hand_step(queue) == PLAIT_OK;
+    if (status != PLAIT_OK && queue->step) run_step(queue, false);
+    plait_monitor_lock(monitor);
+    queue->unseen |= end;
+    return status;
+}
+
 /* Takes the oldest list that waits as far as it goes; level FULL: by one command. False when it does not move. */
 static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     plait_monitor_flight *flight = queue->pending;
@@ -186,28 +202,21 @@ static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     int first = flight->position, i = first, from = flight->n_inner;
     int end = monitor->level == PLAIT_MONITOR_FULL && first < flight->n ? first + 1 : flight->n;
     plait_monitor_join(&queue->clock, &flight->host);
-    if (queue->step) add_latch(queue, flight);
     while (i < end && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
-    bool whole = i == flight->n;
-    if (i == first && !whole) {
-        flight->n_inner = from;
-        return false;
-    }
-    if (whole)
-        flight->inner[flight->n_inner++] =
-            (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->progress, &flight->number}};
-    if (queue->step) add_step(queue, flight);
+    bool whole = i == flight->n, has_step;
+    if (i == first && !whole) return false;
+    flight->end = (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->progress, &flight->number}};
     bool look = queue->step && i > first && !queue->failed;
     plait_monitor_call call = flight->call;
     call.command = first;
     if (look) plait_monitor_look_before(&call, &flight->copy[first]);
-    plait_status status = hand_on(monitor, queue, flight, from);
+    plait_status status = hand_on(monitor, queue, flight, from, whole, &has_step);
     flight->position = i;
     if (status != PLAIT_OK) {
         refuse(monitor, queue, flight, first, status);
         return true;
     }
-    if (queue->step) see_done(&call, queue, look ? &flight->copy[first] : NULL);
+    if (queue->step) see_done(&call, queue, has_step, look ? &flight->copy[first] : NULL);
     settle_signals(monitor, flight, first, i, true);
     if (whole) finish(queue, flight);
     return true;

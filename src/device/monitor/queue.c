@@ -101,14 +101,14 @@ static bool same_command(const plait_command *a, const plait_command *b) {
 
 /* ---- flights ---- */
 
-/* What the device may get of a list of n: a wait that fails and a signal more; level FULL: two more for each command. */
-static size_t inner_places(const plait_monitor_queue *queue, int n) {
-    return queue->step ? 3 * ((size_t)n + 1) + 2 : (size_t)n + 3;
+/* What the device may get of a list of n: a wait that fails more. */
+static size_t inner_places(int n) {
+    return (size_t)n + 1;
 }
 
 /* Bytes of a flight's arrays for these commands. */
-static bool flight_bytes(const plait_monitor_queue *queue, const plait_command *commands, int n,
-                         size_t *out_slots, size_t *out_shown, size_t *out_all) {
+static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots, size_t *out_shown,
+                         size_t *out_all) {
     size_t commands_bytes, slots = 0, shown = 0, slots_bytes;
     for (int i = 0; i < n; i++) {
         if (commands[i].kind == PLAIT_COMMAND_LAUNCH) {
@@ -119,7 +119,7 @@ static bool flight_bytes(const plait_monitor_queue *queue, const plait_command *
     }
     *out_slots = slots;
     *out_shown = shown;
-    return plait_mul_size(inner_places(queue, n) + (size_t)n, sizeof(plait_command), &commands_bytes) &&
+    return plait_mul_size(inner_places(n) + (size_t)n, sizeof(plait_command), &commands_bytes) &&
            plait_mul_size(slots, sizeof(plait_buffer *), &slots_bytes) &&
            plait_add_size(commands_bytes, slots_bytes, out_all) && plait_add_size(*out_all, shown, out_all);
 }
@@ -128,7 +128,7 @@ static bool flight_bytes(const plait_monitor_queue *queue, const plait_command *
 static plait_status take_flight(plait_monitor_queue *queue, const plait_command *commands, int n,
                                 plait_monitor_flight **out) {
     size_t slots, shown, all;
-    if (!flight_bytes(queue, commands, n, &slots, &shown, &all))
+    if (!flight_bytes(commands, n, &slots, &shown, &all))
         return plait_error(PLAIT_OUT_OF_RANGE, "monitor: a list of %d commands", n);
     plait_monitor_flight *flight = queue->spare;
     if (flight)
@@ -148,7 +148,7 @@ static plait_status take_flight(plait_monitor_queue *queue, const plait_command 
     size_t memory_bytes = flight->memory_bytes;
     *flight = (plait_monitor_flight){.memory = memory, .memory_bytes = memory_bytes};
     flight->inner = memory;
-    flight->copy = flight->inner + inner_places(queue, n);
+    flight->copy = flight->inner + inner_places(n);
     flight->slots = (plait_buffer **)(void *)(flight->copy + n);
     flight->shown = (unsigned char *)(flight->slots + slots);
     flight->commands = commands;
@@ -437,7 +437,7 @@ static plait_status judge_done(const plait_monitor_call *call, plait_monitor_que
                                     "an event behind its last command has failed with %s, and the device "
                                     "says OK",
                                     plait_status_name(status));
-    if (value < queue->flights)
+    if (value < queue->flights && !queue->unseen)
         return plait_monitor_report(call, PLAIT_MONITOR_NOT_DONE, &queue->object, NULL,
                                     "%llu of %llu lists are done", (unsigned long long)value,
                                     (unsigned long long)queue->flights);
@@ -486,7 +486,7 @@ static void judge_destroyed(const plait_monitor_call *call, plait_monitor_queue 
     plait_error_record kept;
     plait_error_save(PLAIT_INTERNAL, &kept);
     plait_status status = queue->progress->device->vtable->event_query(queue->progress, &value);
-    if (status == PLAIT_OK && value < queue->flights)
+    if (status == PLAIT_OK && value < queue->flights && !queue->unseen)
         plait_monitor_report(call, PLAIT_MONITOR_NOT_DONE, &queue->object, NULL,
                              "%llu of %llu lists are done", (unsigned long long)value,
                              (unsigned long long)queue->flights);
