@@ -37,12 +37,12 @@ function(plait_note source key default out)
   set(${out} "${default}" PARENT_SCOPE)
 endfunction()
 
-# PLAIT_MONITOR_ALL: whoever can open devices gets a monitor around each (tests/support/monitor_all.c). The comment
-# `/* monitor: no */` stands in tests that break the rules of devices on purpose.
-function(plait_monitor_target target source room)
+# PLAIT_MONITOR_ALL: whoever can open devices gets a monitor around each (tests/support/monitor_all.c), but for tests that
+# count allocations, and those with a comment `/* monitor: no */`.
+function(plait_monitor_target target source room folder)
   plait_note("${source}" monitor yes monitor)
   set(without_devices base tensor op graph gguf text)
-  if(NOT PLAIT_MONITOR_ALL OR monitor STREQUAL "no" OR room IN_LIST without_devices)
+  if(NOT PLAIT_MONITOR_ALL OR monitor STREQUAL "no" OR room IN_LIST without_devices OR folder STREQUAL "fault")
     return()
   endif()
   target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/monitor_all.c")
@@ -103,7 +103,7 @@ function(plait_tests)
       target_link_libraries(${target} PRIVATE plait_fault)
     endif()
     plait_link_room(${target} ${room})
-    plait_monitor_target(${target} "${source}" ${room})
+    plait_monitor_target(${target} "${source}" ${room} ${folder})
     target_link_libraries(${target} PRIVATE ${libraries})
     plait_note("${source}" needs "" needs)
     separate_arguments(needs)

@@ -1,4 +1,5 @@
 /* labels: slow */
+/* monitor: no */
 /* The same bytes whatever the machine: checks of products, attention, rows and groups on shares of machines that are not
  * at hand, as hwloc describes them (its own variables say which): two sockets, nodes, unequal cores, with all their
  * threads. Without hwloc the descriptions are not read, and what is compared are shares of the machine at hand. */

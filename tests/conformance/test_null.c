@@ -1,4 +1,5 @@
 /* The null device passes everything that needs no numbers, and lacks only what it says it lacks. */
+/* monitor: no */
 #include "conformance/run.h"
 
 static void null_device(void **state) {

@@ -1,5 +1,6 @@
 /* A simulated device passes the suite while it dawdles and executes in random order, lacks what it may lack, and stands
  * around a device that computes nothing. The other settings are in test_sim_settings.c. */
+/* monitor: no */
 #include "conformance/sim_settings.h"
 
 static void settings(void **state) {

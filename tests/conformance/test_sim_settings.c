@@ -1,4 +1,5 @@
 /* labels: slow */
+/* monitor: no */
 /* A simulated device passes the suite in all its settings, with the bytes of the device inside. */
 #include "conformance/sim_settings.h"
 

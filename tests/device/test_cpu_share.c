@@ -1,6 +1,7 @@
 /* What a share does to threads and memory of this machine: where workers run and where the caller runs afterwards, which
  * node the pages of buffers ask for, how home ranges follow weights, and what is left when the system refuses. And the
  * list of users: never more threads at work within launches that wait for each other than there are processors. */
+/* monitor: no */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

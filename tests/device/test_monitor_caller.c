@@ -1,5 +1,6 @@
 /* What callers do wrong, one test each: the monitor names the rule, the call, the object and the earlier call. The messages
  * are printed. */
+/* monitor: no */
 #include "device/monitor_bench.h"
 
 #include "device/plain_device.h"

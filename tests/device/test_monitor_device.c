@@ -1,5 +1,6 @@
 /* What devices do wrong, one test each: a device breaks the contract in one way (plain_device.h), and the monitor says so.
  * The messages are printed. */
+/* monitor: no */
 #include "device/monitor_bench.h"
 
 #include "device/plain_device.h"

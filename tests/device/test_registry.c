@@ -1,5 +1,6 @@
 /* The registry of device kinds: what is built in, what is refused, items of a device list, stubs of optional slots,
  * libraries of vendors, good and bad. */
+/* monitor: no */
 /* needs: plait_shared */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* The simulated device's own laws: memory that nobody touches, a budget kept to the byte, lacking parts that are refused,
  * options that are parsed strictly. */
+/* monitor: no */
 #include "device/sim_bench.h"
 
 #include <dirent.h>

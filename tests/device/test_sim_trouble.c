@@ -1,4 +1,5 @@
 /* What goes wrong on request: the n-th failure of each kind, loss in the middle of work, commands in random order. */
+/* monitor: no */
 #include "device/sim_bench.h"
 
 #include "base/thread.h"

@@ -3,8 +3,11 @@
  * program then ends with status 97, so that a test that passes has broken no rule.
  *
  * Devices of a context share the context's monitor. Devices made one by one share one of the process, those inside of other
- * devices another, and so on; these are left out where allocations are counted (tests/fault). Tests that break rules on purpose say so
- * in a comment of their own: they are built without this. */
+ * devices another, and so on.
+ *
+ * Tests that count allocations (tests/fault) are built without this: the monitor makes some of its own, and works on with
+ * less to see when they fail. So are those that look behind the interface or break its rules on purpose, to see what a device does
+ * then: they say so in a comment of their own. */
 #include "plait/context.h"
 
 #include <stdatomic.h>
@@ -29,7 +32,6 @@ plait_status __wrap_plait_context_open(plait_context **out, const char *devices,
 plait_status __wrap_plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices);
 void __wrap_plait_context_close(plait_context *context);
 plait_status __wrap_plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
-void fault_arm(uint64_t nth) __attribute__((weak));
 
 static atomic_int found;
 static _Thread_local int opening, creating;
@@ -136,7 +138,7 @@ plait_status __wrap_plait_device_create(const char *item, const plait_logger *lo
     plait_status status = __real_plait_device_create(item, logger, &inner);
     creating--;
     if (status != PLAIT_OK) return status;
-    bool watched = (!opening || creating) && creating < MOST_DEPTH && !fault_arm;
+    bool watched = (!opening || creating) && creating < MOST_DEPTH;
     plait_monitor *monitor = watched ? shared_monitor(creating) : NULL;
     if (!monitor)
         *out = inner;
