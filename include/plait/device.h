@@ -44,7 +44,7 @@ extern "C" {
 #endif
 
 /* Counts up whenever a struct or a meaning of this header changes. */
-#define PLAIT_DEVICE_VERSION 2
+#define PLAIT_DEVICE_VERSION 3
 
 typedef struct plait_device plait_device;
 typedef struct plait_device_vtable plait_device_vtable;
@@ -187,14 +187,18 @@ typedef struct plait_prepared {
 
 /* ---- commands ---- */
 
-/* Spans of a launch's groups, for traces. A device that cannot tell leaves n at 0. */
+/* When a command ran: spans of a launch's groups, or one span of any other command. The device appends while n < capacity,
+ * before it signals anything behind the command; one that cannot tell leaves n as it is. Times are the host's monotonic
+ * time, or, with own_clock set by the device, those of its own clock, which time_query compares with the host's. */
 typedef struct plait_launch_trace {
-    size_t capacity, n; /* the device appends while n < capacity */
+    size_t capacity, n;
+    bool own_clock;
     struct plait_launch_span {
-        int group;
-        uint64_t begin_ns, end_ns; /* monotonic time of the host */
+        int group; /* of a launch; PLAIT_SPAN_WHOLE: all of the launch, or of another command */
+        uint64_t begin_ns, end_ns;
     } * spans;
 } plait_launch_trace;
+#define PLAIT_SPAN_WHOLE (-1)
 
 typedef struct plait_program
     plait_program; /* what a device compiled; immutable, used by any number of runs */
@@ -225,11 +229,13 @@ typedef struct plait_command {
             const plait_box
                 *box; /* what to move in two or three dims, from the region's start; NULL: one row,
                                            of size_bytes. Only for devices with PLAIT_CAP_BOXES */
+            plait_launch_trace *trace; /* Borrowed; filled while its `capacity` is not 0. NULL: never */
         } transfer;
         struct {
             plait_region source, target;
             const uint64_t *size_bytes; /* as above; NULL: all of the source */
             const plait_box *box;       /* as above */
+            plait_launch_trace *trace;  /* as above */
         } copy;
         struct {
             plait_region region;
@@ -239,14 +245,30 @@ typedef struct plait_command {
             const plait_program *program;
             plait_buffer *const *slots; /* n_slots of the segment */
             const int64_t *dims;        /* values of the named dims */
-            plait_launch_trace *trace;  /* Borrowed; filled while its `capacity` is not 0. NULL: never */
+            plait_launch_trace *trace;  /* as above */
         } launch;
         struct {
             plait_event *event;
             const uint64_t *value;
+            plait_launch_trace *trace; /* of a WAIT, as above: how long it held the queue */
         } signal, wait;
     };
 } plait_command;
+
+/* Where spans of a command go; NULL: nowhere, now. */
+static inline plait_launch_trace *plait_command_trace(const plait_command *command) {
+    plait_launch_trace *trace = NULL;
+    switch (command->kind) {
+    case PLAIT_COMMAND_WRITE:
+    case PLAIT_COMMAND_READ: trace = command->transfer.trace; break;
+    case PLAIT_COMMAND_COPY: trace = command->copy.trace; break;
+    case PLAIT_COMMAND_LAUNCH: trace = command->launch.trace; break;
+    case PLAIT_COMMAND_WAIT: trace = command->wait.trace; break;
+    case PLAIT_COMMAND_FILL:
+    case PLAIT_COMMAND_SIGNAL: break;
+    }
+    return trace && trace->n < trace->capacity ? trace : NULL;
+}
 
 /* ---- device facts ---- */
 

@@ -58,8 +58,10 @@ plait_status plait_run_set_dim_at(plait_run *run, int index, int64_t value);
 plait_status plait_run_input_at(plait_run *run, int index, void **out_bytes, uint64_t *out_size_bytes);
 plait_status plait_run_output_at(plait_run *run, int index, const void **out_bytes, uint64_t *out_size_bytes);
 
-/* Trace: spans of commands (and of groups, where the device tells), in Chrome's trace format. Recording keeps at
- * most `max_spans` and allocates only here. The caller frees *out_json. */
+/* Trace: when the commands of steps ran (and the groups of launches, where the device tells), in Chrome's trace format, with
+ * the names that the plan prints: a process for each device, a thread for each of its queues, one for the host; arrows
+ * for what waited for what. Recorded are whole steps, as many as have `max_spans` spans together, but two at least (none
+ * for 0); steps after those are not. Only this allocates. The caller frees *out_json. */
 plait_status plait_run_trace_begin(plait_run *run, size_t max_spans);
 plait_status plait_run_trace_end(plait_run *run, char **out_json);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 4096, MOST_BATCH = 65536, TRACE_SPANS = 1 << 16 };
+enum { MOST_THREADS = 4096, MOST_BATCH = 65536, TRACE_SPANS = 1 << 17 };
 
 /* ---- checking options ---- */
 

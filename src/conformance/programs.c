@@ -356,7 +356,8 @@ static plait_status check_spans(const model *m, const plait_launch_trace *trace)
     PLAIT_CONF_EXPECT(trace->n <= trace->capacity, "a launch left %zu spans in room for %zu", trace->n,
                       trace->capacity);
     for (size_t i = 0; i < trace->n; i++)
-        PLAIT_CONF_EXPECT(trace->spans[i].group >= 0 && trace->spans[i].group < m->built.prepared.n_groups &&
+        PLAIT_CONF_EXPECT(trace->spans[i].group >= PLAIT_SPAN_WHOLE &&
+                              trace->spans[i].group < m->built.prepared.n_groups &&
                               trace->spans[i].begin_ns <= trace->spans[i].end_ns,
                           "span %zu is of group %d of %d, from %llu to %llu", i, trace->spans[i].group,
                           m->built.prepared.n_groups, (unsigned long long)trace->spans[i].begin_ns,

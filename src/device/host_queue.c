@@ -5,6 +5,7 @@
  * fail with the queue's message instead, so nobody waits for ever. */
 #include "plait/host_queue.h"
 #include "base/alloc.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -114,7 +115,7 @@ static plait_status fill(host_queue *queue, const plait_command *command) {
     return PLAIT_OK;
 }
 
-static plait_status execute(host_queue *queue, const plait_command *command) {
+static plait_status run_command(host_queue *queue, const plait_command *command) {
     if (queue->hooks->before) PLAIT_TRY(queue->hooks->before(queue->base.device, &queue->base, command));
     switch (command->kind) {
     case PLAIT_COMMAND_WRITE:
@@ -136,6 +137,18 @@ static plait_status execute(host_queue *queue, const plait_command *command) {
     }
     return plait_error(PLAIT_INVALID_ARGUMENT, "%s: command kind %d is unknown", queue->base.device->name,
                        (int)command->kind);
+}
+
+/* A launch whose device tells nothing of its groups is one span. */
+static plait_status execute(host_queue *queue, const plait_command *command) {
+    plait_launch_trace *trace = plait_command_trace(command);
+    if (!trace) return run_command(queue, command);
+    size_t n_before = trace->n;
+    uint64_t begin_ns = plait_time_ns();
+    PLAIT_TRY(run_command(queue, command));
+    if (trace->n == n_before)
+        trace->spans[trace->n++] = (struct plait_launch_span){PLAIT_SPAN_WHOLE, begin_ns, plait_time_ns()};
+    return PLAIT_OK;
 }
 
 /* The first failure stays; it is announced by `failed` after it was written, so that the executing thread need not take

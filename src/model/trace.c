@@ -8,8 +8,8 @@ plait_status plait_session_trace_begin(plait_session *s, size_t max_spans) {
     size_t share = max_spans / (PLAIT_TAIL_COUNT + 1);
     PLAIT_TRY(plait_run_trace_begin(s->layers, max_spans - share));
     for (int t = 0; t < PLAIT_TAIL_COUNT; t++)
-        PLAIT_TRY(plait_run_trace_begin(s->tails[t], share / PLAIT_TAIL_COUNT));
-    return PLAIT_OK;
+        PLAIT_TRY(plait_run_trace_begin(s->tails[t], share / (PLAIT_TAIL_COUNT + 1)));
+    return plait_run_trace_begin(s->copies, share / (PLAIT_TAIL_COUNT + 1));
 }
 
 plait_status plait_session_trace_end(plait_session *s, char **out_json) {
@@ -20,6 +20,7 @@ plait_status plait_session_trace_end(plait_session *s, char **out_json) {
     plait_status status = plait_run_trace_collect(s->layers, &text, &first);
     for (int t = 0; t < PLAIT_TAIL_COUNT && status == PLAIT_OK; t++)
         status = plait_run_trace_collect(s->tails[t], &text, &first);
+    if (status == PLAIT_OK) status = plait_run_trace_collect(s->copies, &text, &first);
     plait_strbuf_append(&text, "\n]}\n");
     if (status == PLAIT_OK) status = plait_strbuf_status(&text);
     if (status == PLAIT_OK)

@@ -82,9 +82,10 @@ static plait_command *add_command(plait_run_list *list, plait_command_kind kind)
 
 /* Nothing for what has no bytes even at the bounds: its slot may have no buffer. */
 static void add_transfer(plait_run_list *list, plait_command_kind kind, plait_region region, void *host,
-                         const uint64_t *size_bytes, const plait_box *box) {
+                         const uint64_t *size_bytes, const plait_box *box, plait_launch_trace *trace) {
     if (region.size_bytes == 0) return;
     plait_command *c = add_command(list, kind);
+    c->transfer.trace = trace;
     c->transfer.region = region;
     c->transfer.host = host;
     c->transfer.size_bytes = size_bytes;
@@ -97,8 +98,10 @@ static void *host_address(plait_region region) {
 }
 
 /* One piece of a transfer: `bytes` at most, from its offset in the storage on. */
-static void add_piece(const filler *f, const plait_plan_step *step, plait_run_list *list,
-                      const plait_box *piece, uint64_t offset, uint64_t staged, uint64_t bytes) {
+static void add_piece(const filler *f, size_t s, plait_run_list *list, const plait_box *piece,
+                      uint64_t offset, uint64_t staged, uint64_t bytes) {
+    const plait_plan_step *step = &f->run->plan->steps[s];
+    plait_launch_trace *trace = plait_run_trace_of_step(f->run, f->place, s);
     const plait_plan_transfer *transfer = &f->run->plan->transfers[step->item];
     bool rows = transfer->part.n_levels > 0 && boxes_on(f->run->plan, step->device);
     const plait_box *box = rows ? piece : NULL;
@@ -109,19 +112,20 @@ static void add_piece(const filler *f, const plait_plan_step *step, plait_run_li
                        (uint64_t)f->place * f->run->plan->transfer_staging_bytes + transfer->staging_offset +
                        staged;
     if (step->kind == PLAIT_STEP_SEND) {
-        add_transfer(list, PLAIT_COMMAND_READ, source, staging, size, box);
+        add_transfer(list, PLAIT_COMMAND_READ, source, staging, size, box, trace);
     } else if (step->kind == PLAIT_STEP_RECEIVE) {
-        add_transfer(list, PLAIT_COMMAND_WRITE, target, staging, size, box);
+        add_transfer(list, PLAIT_COMMAND_WRITE, target, staging, size, box, trace);
     } else if (transfer->route == PLAIT_ROUTE_READ) {
-        add_transfer(list, PLAIT_COMMAND_READ, source, host_address(target), size, box);
+        add_transfer(list, PLAIT_COMMAND_READ, source, host_address(target), size, box, trace);
     } else if (transfer->route == PLAIT_ROUTE_WRITE) {
-        add_transfer(list, PLAIT_COMMAND_WRITE, target, host_address(source), size, box);
+        add_transfer(list, PLAIT_COMMAND_WRITE, target, host_address(source), size, box, trace);
     } else if (bytes) {
         plait_command *c = add_command(list, PLAIT_COMMAND_COPY);
         c->copy.source = source;
         c->copy.target = target;
         c->copy.size_bytes = size;
         c->copy.box = box;
+        c->copy.trace = trace;
     }
 }
 
@@ -134,13 +138,14 @@ static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
         bool to_storage = step->kind == PLAIT_STEP_RECEIVE;
         uint64_t row = to_storage ? whole.target_row_pitch : whole.source_row_pitch;
         uint64_t plane = to_storage ? whole.target_plane_pitch : whole.source_plane_pitch;
-        add_piece(f, step, list, &f->at->pieces[f->run->first_piece[s] + i], offset, staged,
+        add_piece(f, s, list, &f->at->pieces[f->run->first_piece[s] + i], offset, staged,
                   plait_box_span(&whole, row, plane));
     }
 }
 
-static void add_input(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+static void add_input(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
+    const plait_plan_step *step = &plan->steps[s];
     const plait_plan_input *input = &plan->inputs[step->item];
     uint64_t size = plan->graph->storages[input->storage].size_bytes;
     uint8_t *host =
@@ -148,25 +153,27 @@ static void add_input(const filler *f, const plait_plan_step *step, plait_run_li
     if (input->home != PLAIT_NO_SLOT)
         host = host_address(value_region(f, plan->inputs[input->home].value, 0, size));
     add_transfer(list, PLAIT_COMMAND_WRITE, value_region(f, input->value, 0, size), host,
-                 &f->at->input_sizes[step->item], NULL);
+                 &f->at->input_sizes[step->item], NULL, plait_run_trace_of_step(f->run, f->place, s));
 }
 
-static void add_output(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+static void add_output(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
+    const plait_plan_step *step = &plan->steps[s];
     const plait_plan_output *output = &plan->outputs[step->item];
     uint8_t *host =
         f->run->output_staging.bytes + (uint64_t)f->place * plan->output_staging_bytes + output->host_offset;
     add_transfer(list, PLAIT_COMMAND_READ,
                  value_region(f, output->value, output->source_offset, output->size_bytes), host,
-                 &f->at->output_sizes[step->item], NULL);
+                 &f->at->output_sizes[step->item], NULL, plait_run_trace_of_step(f->run, f->place, s));
 }
 
-static void add_launch(const filler *f, const plait_plan_step *step, plait_run_list *list) {
+static void add_launch(const filler *f, size_t s, plait_run_list *list) {
+    const plait_plan_step *step = &f->run->plan->steps[s];
     plait_command *c = add_command(list, PLAIT_COMMAND_LAUNCH);
     c->launch.program = f->run->plan->segments[step->item].program;
     c->launch.slots = f->at->slots[step->device];
     c->launch.dims = f->at->dims;
-    c->launch.trace = &f->run->traces[step->item];
+    c->launch.trace = plait_run_trace_of_step(f->run, f->place, s);
 }
 
 static void add_waits(const filler *f, const plait_plan_step *step, plait_run_list *list) {
@@ -179,6 +186,7 @@ static void add_waits(const filler *f, const plait_plan_step *step, plait_run_li
         plait_command *c = add_command(list, PLAIT_COMMAND_WAIT);
         c->wait.event = source->event;
         c->wait.value = value;
+        c->wait.trace = plait_run_trace_of_wait(f->run, f->place, w);
         if (source->relayed)
             f->at->requests[f->at->n_requests++] =
                 (plait_run_request){.source = other->queue,
@@ -224,9 +232,9 @@ void plait_run_fill_lists(plait_run *run, int place) {
         const plait_plan_step *step = &plan->steps[s];
         plait_run_list *list = &f.at->lists[step->queue];
         add_waits(&f, step, list);
-        if (step->kind == PLAIT_STEP_LAUNCH) add_launch(&f, step, list);
-        if (step->kind == PLAIT_STEP_WRITE_INPUT) add_input(&f, step, list);
-        if (step->kind == PLAIT_STEP_READ_OUTPUT) add_output(&f, step, list);
+        if (step->kind == PLAIT_STEP_LAUNCH) add_launch(&f, s, list);
+        if (step->kind == PLAIT_STEP_WRITE_INPUT) add_input(&f, s, list);
+        if (step->kind == PLAIT_STEP_READ_OUTPUT) add_output(&f, s, list);
         if (is_transfer(step)) add_pieces(&f, s, list);
         add_signal(&f, step, list);
     }

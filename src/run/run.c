@@ -6,6 +6,7 @@
 #include "run/run.h"
 
 #include "base/alloc.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "base/status.h"
 
@@ -50,8 +51,8 @@ static plait_status open_places(plait_run *run) {
     run->places = plait_alloc_array((size_t)run->depth, sizeof *run->places);
     run->inputs = plait_alloc_array((size_t)run->depth * n_devices, sizeof *run->inputs);
     run->dims = plait_alloc_array(n_dims, sizeof(int64_t));
-    run->traces = plait_alloc_array(plan->n_segments, sizeof *run->traces);
-    if (!run->places || !run->inputs || !run->dims || !run->traces) return plait_error_memory("run", 0);
+    if (!run->places || !run->inputs || !run->dims) return plait_error_memory("run", 0);
+    PLAIT_TRY(plait_run_trace_init(run));
     for (int p = 0; p < run->depth; p++) {
         plait_run_place *place = &run->places[p];
         place->dims = plait_alloc_array(n_dims, sizeof(int64_t));
@@ -167,7 +168,7 @@ void plait_run_destroy(plait_run *run) {
     for (int p = 0; run->places && p < run->depth; p++) close_place(run, &run->places[p]);
     for (size_t i = 0; run->inputs && i < (size_t)run->depth * n_devices; i++)
         if (run->inputs[i]) run->inputs[i]->device->vtable->buffer_destroy(run->inputs[i]);
-    for (size_t s = 0; run->traces && s < run->plan->n_segments; s++) free(run->traces[s].spans);
+    plait_run_trace_deinit(run);
     if (run->own_state) plait_session_state_destroy(run->state);
     close_staging(&run->input_staging);
     close_staging(&run->output_staging);
@@ -177,7 +178,6 @@ void plait_run_destroy(plait_run *run) {
     free(run->first_signal);
     free(run->first_piece);
     free(run->sources);
-    free(run->traces);
     free(run->checks);
     free(run->dims);
     plait_plan_release(run->plan);
@@ -233,12 +233,14 @@ plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value) 
 static plait_status wait_step(plait_run *run, uint64_t step) {
     const plait_plan *plan = run->plan;
     const plait_run_place *place = &run->places[step % (uint64_t)run->depth];
+    uint64_t begin_ns = run->trace.steps ? plait_time_ns() : 0;
     for (uint32_t q = 0; q < plan->n_queues; q++) {
         if (!plan->queues[q].awaited) continue;
         plait_event *timeline = plait_context_queue_at(plan->context, q)->timeline;
         uint64_t end = place->signals[run->first_signal[q] + plan->queues[q].n_signals - 1];
         PLAIT_TRY(timeline->device->vtable->event_wait(timeline, end, UINT64_MAX));
     }
+    plait_run_trace_waited(run, begin_ns);
     return PLAIT_OK;
 }
 
@@ -333,11 +335,13 @@ plait_status plait_run_step(plait_run *run) {
     int place = (int)(run->step % (uint64_t)run->depth);
     PLAIT_TRY(wait_place(run));
     PLAIT_TRY(plait_run_check_ids(run));
+    plait_run_trace_step(run);
     set_sizes(run, place);
     plait_status status = plait_run_submit(run, place);
     if (status != PLAIT_OK)
         return plait_error_context(status, "run of %s: step %llu", run->plan->name,
                                    (unsigned long long)run->step);
+    plait_run_trace_submitted(run);
     run->step++;
     return PLAIT_OK;
 }

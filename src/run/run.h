@@ -53,6 +53,15 @@ typedef struct plait_run_staging {
     plait_device *device; /* that gave it, pinned; NULL: ordinary memory */
 } plait_run_staging;
 
+/* A stretch of the host's time, and a step that it handed over in one. */
+typedef struct plait_run_moment {
+    uint64_t begin_ns, end_ns;
+} plait_run_moment;
+
+typedef struct plait_run_recorded {
+    plait_run_moment submit;
+} plait_run_recorded;
+
 struct plait_run {
     plait_plan *plan; /* Retained. */
     plait_session_state *state;
@@ -73,8 +82,34 @@ struct plait_run {
     bool submitted, submitted_now; /* something ever, something of the current step */
     bool failed;
     plait_error_record failure;
-    plait_launch_trace *traces; /* [segment]; capacity 0 unless tracing */
+    struct plait_run_trace {
+        /* [place * n_spans + k]; k counts the commands of the plan, then its waits, then the queues (hand-over). Capacity 0
+         * unless tracing. */
+        plait_launch_trace *spans;
+        size_t n_spans;
+        plait_run_recorded *steps; /* Owned. [step_capacity], NULL unless tracing */
+        int64_t *dims;             /* Owned. [step_capacity * n_dims] */
+        size_t n_steps, step_capacity;
+        size_t limit; /* steps whose spans are kept; of the others just the beginning is recorded */
+        uint64_t first_step;
+        plait_run_moment *waits; /* Owned. [wait_capacity] when the host waited */
+        size_t n_waits, wait_capacity;
+    } trace;
 };
+
+/* ---- trace.c ---- */
+
+/* The trace that a command of the plan, a wait of the plan, or a queue's hand-over has in a place. */
+plait_launch_trace *plait_run_trace_of_step(plait_run *run, int place, size_t step);
+plait_launch_trace *plait_run_trace_of_wait(plait_run *run, int place, size_t wait);
+plait_launch_trace *plait_run_trace_of_hand_over(plait_run *run, int place, size_t queue);
+/* Room for no spans: traces are there, whoever points to them. */
+plait_status plait_run_trace_init(plait_run *run);
+void plait_run_trace_deinit(plait_run *run);
+/* The host begins to hand over the coming step; has done so; waited since begin_ns. Nothing unless tracing. */
+void plait_run_trace_step(plait_run *run);
+void plait_run_trace_submitted(plait_run *run);
+void plait_run_trace_waited(plait_run *run, uint64_t begin_ns);
 
 /* Where the host writes an input for the coming step. */
 void *plait_run_input_bytes(const plait_run *run, size_t input);

@@ -49,6 +49,7 @@ static uint64_t handed_value(const plait_run *run, uint32_t q, uint32_t other) {
 static int add_hand_over(plait_run *run, plait_run_place *place, uint32_t q) {
     const plait_plan *plan = run->plan;
     plait_run_list *list = &place->lists[q];
+    plait_launch_trace *trace = plait_run_trace_of_hand_over(run, (int)(place - run->places), q);
     int n = 0;
     for (uint32_t other = 0; other < plan->n_queues; other++) {
         uint64_t value = other == q ? 0 : handed_value(run, q, other);
@@ -56,8 +57,8 @@ static int add_hand_over(plait_run *run, plait_run_place *place, uint32_t q) {
         *kept = value;
         if (value == 0) continue;
         plait_event *event = run->sources[q * plan->n_queues + other].event;
-        list->commands[list->room - ++n] =
-            (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = kept}};
+        list->commands[list->room - ++n] = (plait_command){
+            .kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = kept, .trace = trace}};
     }
     return n;
 }

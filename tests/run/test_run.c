@@ -1,5 +1,5 @@
 /* Runs as callers use them: dims, inputs and outputs by name and index, ids that are refused before anything runs, what
- * lives how long, failures of devices, several plans on one arena, several threads on one plan, traces. */
+ * lives how long, failures of devices, several plans on one arena, several threads on one plan. */
 /* labels: run */
 #include "plait/run.h"
 
@@ -533,99 +533,6 @@ static void test_outputs_without_nodes(void **state) {
     destroy(&f);
 }
 
-/* ---- traces ---- */
-
-static const char *json_value(const char *at);
-
-static const char *json_space(const char *at) {
-    while (at && (*at == ' ' || *at == '\n')) at++;
-    return at;
-}
-
-static const char *json_string(const char *at) {
-    if (!at || *at++ != '"') return NULL;
-    for (; *at && *at != '"'; at++)
-        if (*at == '\\' && !*++at) return NULL;
-    return *at ? at + 1 : NULL;
-}
-
-/* The end of a list or object whose opening bracket is at `at`, NULL when it is broken. */
-static const char *json_list(const char *at, char close) {
-    at = json_space(at + 1);
-    if (*at == close) return at + 1;
-    for (;;) {
-        if (close == '}') {
-            at = json_space(json_string(json_space(at)));
-            if (!at || *at++ != ':') return NULL;
-        }
-        at = json_space(json_value(json_space(at)));
-        if (!at || (*at != ',' && *at != close)) return NULL;
-        if (*at++ == close) return at;
-    }
-}
-
-static const char *json_value(const char *at) {
-    if (!at) return NULL;
-    if (*at == '{') return json_list(at, '}');
-    if (*at == '[') return json_list(at, ']');
-    if (*at == '"') return json_string(at);
-    size_t n = strspn(at, "-+.eE0123456789");
-    return n ? at + n : NULL;
-}
-
-/* Spans as a device would append them, one with a number that no group has. */
-static void test_trace(void **state) {
-    (void)state;
-    fixture f = {0};
-    char *json = NULL;
-    make(&f, decoder_make(2, 64, 4), "fake:lack=attention,fake:group=2");
-    assert_ok(plait_run_trace_begin(f.run, 1000));
-    assert_ok(plait_run_trace_begin(f.run, 500)); /* again: from the start */
-    assert_ok(plait_run_step(f.run));
-    assert_ok(plait_run_wait(f.run));
-    for (int i = 0; i < 3; i++) {
-        plait_launch_trace *trace = &f.run->traces[i];
-        assert_true(trace->capacity >= 2);
-        trace->spans[trace->n++] =
-            (struct plait_launch_span){0, 1000 * (uint64_t)i, 1000 * (uint64_t)i + 500};
-        trace->spans[trace->n++] = (struct plait_launch_span){9999, 0, 0};
-    }
-    assert_ok(plait_run_trace_end(f.run, &json));
-    const char *end = json_value(json);
-    if (!end || strcmp(end, "\n") != 0) fail_msg("no JSON: %.200s", json);
-    assert_non_null(
-        strstr(json, "{\"name\":\"embed\",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":0.000,\"dur\":0.500}"));
-    assert_non_null(strstr(json, "blk.0.kv_write+blk.0.kv_write"));
-    assert_null(strstr(json, "9999"));
-    free(json);
-    assert_ok(plait_run_trace_begin(f.run, 0));
-    assert_ok(plait_run_step(f.run));
-    assert_ok(plait_run_trace_end(f.run, &json));
-    assert_string_equal(json, "{\"traceEvents\":[\n]}\n");
-    free(json);
-    destroy(&f);
-}
-
-/* Devices that tell their groups: spans of all of them, of every step, in order. */
-static void test_trace_of_cpus(void **state) {
-    (void)state;
-    fixture f = {0};
-    char *json = NULL;
-    plait_plan_facts facts;
-    int n = 0;
-    make(&f, decoder_make(2, 64, 4), "cpu:threads=1");
-    plait_plan_describe(f.plan, &facts);
-    assert_ok(plait_run_trace_begin(f.run, 1000));
-    for (int i = 0; i < 3; i++) assert_ok(plait_run_step(f.run));
-    assert_ok(plait_run_trace_end(f.run, &json));
-    const char *end = json_value(json);
-    if (!end || strcmp(end, "\n") != 0) fail_msg("no JSON: %.200s", json);
-    for (const char *at = json; (at = strstr(at, "\"ph\":\"X\"")); at++) n++;
-    assert_int_equal(n, 3 * facts.n_groups);
-    free(json);
-    destroy(&f);
-}
-
 static int make_known(void **state) {
     (void)state;
     return fake_register() == PLAIT_OK ? 0 : -1;
@@ -648,8 +555,6 @@ int main(void) {
         cmocka_unit_test(test_running_leaves_the_graph_alone),
         cmocka_unit_test(test_nothing_to_compute),
         cmocka_unit_test(test_outputs_without_nodes),
-        cmocka_unit_test(test_trace),
-        cmocka_unit_test(test_trace_of_cpus),
     };
     return cmocka_run_group_tests(tests, make_known, NULL);
 }

@@ -82,11 +82,11 @@ static bool same_command(const plait_command *a, const plait_command *b) {
     case PLAIT_COMMAND_READ:
         return same_region(&a->transfer.region, &b->transfer.region) &&
                a->transfer.host == b->transfer.host && a->transfer.size_bytes == b->transfer.size_bytes &&
-               a->transfer.box == b->transfer.box;
+               a->transfer.box == b->transfer.box && a->transfer.trace == b->transfer.trace;
     case PLAIT_COMMAND_COPY:
         return same_region(&a->copy.source, &b->copy.source) &&
                same_region(&a->copy.target, &b->copy.target) && a->copy.size_bytes == b->copy.size_bytes &&
-               a->copy.box == b->copy.box;
+               a->copy.box == b->copy.box && a->copy.trace == b->copy.trace;
     case PLAIT_COMMAND_FILL:
         return same_region(&a->fill.region, &b->fill.region) && a->fill.byte == b->fill.byte;
     case PLAIT_COMMAND_LAUNCH:
@@ -94,7 +94,9 @@ static bool same_command(const plait_command *a, const plait_command *b) {
                a->launch.dims == b->launch.dims && a->launch.trace == b->launch.trace;
     case PLAIT_COMMAND_SIGNAL:
         return a->signal.event == b->signal.event && a->signal.value == b->signal.value;
-    case PLAIT_COMMAND_WAIT: return a->wait.event == b->wait.event && a->wait.value == b->wait.value;
+    case PLAIT_COMMAND_WAIT:
+        return a->wait.event == b->wait.event && a->wait.value == b->wait.value &&
+               a->wait.trace == b->wait.trace;
     }
     return true;
 }

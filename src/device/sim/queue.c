@@ -121,6 +121,7 @@ static plait_status run_transfer(plait_sim_queue *queue, const plait_command *co
     plait_command inner = *command;
     bool write = command->kind == PLAIT_COMMAND_WRITE;
     inner.transfer.region.buffer = inner_buffer(inner.transfer.region.buffer);
+    inner.transfer.trace = NULL; /* what the link takes belongs to the span: execute adds it */
     uint64_t n = moved_bytes(&command->transfer.region, command->transfer.size_bytes, command->transfer.box);
     return run_moving(queue, &inner, write ? 0 : 1, n);
 }
@@ -132,6 +133,7 @@ static plait_status run_copy(plait_sim_queue *queue, const plait_command *comman
     bool to_self = command->copy.target.buffer->device == self;
     inner.copy.source.buffer = inner_buffer(inner.copy.source.buffer);
     inner.copy.target.buffer = inner_buffer(inner.copy.target.buffer);
+    inner.copy.trace = NULL;
     if (from_self && to_self) return run_inner(queue, &inner);
     uint64_t n = moved_bytes(&command->copy.source, command->copy.size_bytes, command->copy.box);
     return run_moving(queue, &inner, to_self ? 0 : 1, n);
@@ -220,12 +222,18 @@ static void execute(plait_sim_queue *queue, const plait_command *command, const 
     plait_sim_device *device = device_of(queue);
     if (!dead) {
         plait_error_record failure;
+        plait_launch_trace *trace = plait_command_trace(command);
+        size_t n_spans = trace ? trace->n : 0;
+        uint64_t begin_ns = trace ? plait_time_ns() : 0;
         if (device->options.delay_seed) plait_sim_delay(device, &queue->random);
         plait_status status =
             refusal->status == PLAIT_OK
                 ? plait_error_context(run_kind(queue, command), "%s%s%s", device->base.name,
                                       queue->name ? ", queue " : "", queue->name ? queue->name : "")
                 : plait_error_raise(refusal);
+        if (status == PLAIT_OK && trace && trace->n == n_spans)
+            trace->spans[trace->n++] =
+                (struct plait_launch_span){PLAIT_SPAN_WHOLE, begin_ns, plait_time_ns()};
         if (status == PLAIT_OK) return;
         plait_error_save(status, &failure);
         keep_failure(queue, &failure);
