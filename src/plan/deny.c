@@ -70,7 +70,8 @@ plait_status plait_plan_refused(plait_plan *plan, const plait_plan_segment *segm
         if (asked[node->op->id]) continue;
         plait_status alone_status = try_node(entry->device, &segment->segment, node, compiling);
         /* Nodes of one op are alike but for types and shapes: all are asked until one is refused. */
-        if (alone_status == PLAIT_OK || !is_refusal(alone_status)) continue;
+        if (alone_status == PLAIT_OUT_OF_MEMORY) return alone_status;
+        if (!is_refusal(alone_status)) continue;
         asked[node->op->id] = true;
         plan->denied = deny(plan->context, entry, node->op);
         if (plan->denied)

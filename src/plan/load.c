@@ -102,6 +102,14 @@ static bool needs_fill(const plait_resident *entry) {
     return entry->kind == PLAIT_STORAGE_WEIGHT && !entry->mapped;
 }
 
+/* Whether nobody needs the source's bytes any more: this was the last copy, and none uses them where they are. */
+static bool was_last(const plait_residence *residence, const plait_resident *entry) {
+    const plait_resident *copy = plait_residence_find(residence, entry->name, -1);
+    for (; copy; copy = copy->next >= 0 ? &residence->entries[copy->next] : NULL)
+        if (copy->mapped) return false;
+    return entry->next < 0;
+}
+
 static plait_status fill_all(plait_residence *residence, const plait_weight_source *source) {
     uint64_t done = 0, total = 0;
     for (size_t i = 0; i < residence->n_entries; i++)
@@ -115,7 +123,7 @@ static plait_status fill_all(plait_residence *residence, const plait_weight_sour
             return plait_error(PLAIT_CANCELLED, "loading was cancelled at \"%s\"", entry->name);
         PLAIT_TRY(source->find(source->user, entry->name, &found, &lasting));
         PLAIT_TRY(plait_error_context(fill_weight(residence, entry, &found), "%s", entry->name));
-        if (source->release && residence->context->n_devices == 1) source->release(source->user, entry->name);
+        if (source->release && was_last(residence, entry)) source->release(source->user, entry->name);
         done += entry->size_bytes;
     }
     plait_log_progress(&residence->context->logger, "loading", total, total);

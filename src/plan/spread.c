@@ -81,23 +81,14 @@ static bool put_there(const plait_survey *s, const plait_survey_item *item, uint
     return false;
 }
 
-/* In a lean survey: a unit that only looks things up in what another unit needs whole has none of its own. */
-static bool only_looks_up(const plait_survey *s, const plait_survey_item *item, uint32_t unit) {
-    bool whole_elsewhere = false, whole_here = false;
-    for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
-        bool here = s->nodes[s->users[k].node].unit == unit;
-        if (!s->users[k].lookup) *(here ? &whole_here : &whole_elsewhere) = true;
-    }
-    return s->lean && whole_elsewhere && !whole_here;
-}
-
 /* Adds an item of a unit, tried on a device, to what the unit takes there (or to what it shares with other units). */
 static plait_status count_item(spread *p, uint32_t unit, int d, uint32_t index, uint64_t *bytes,
                                uint64_t *need) {
     const plait_survey_item *item = &p->survey.items[index];
     plait_encoding_offer form;
     *bytes = *need = 0;
-    if (!put_there(&p->survey, item, unit, d) || only_looks_up(&p->survey, item, unit)) return PLAIT_OK;
+    if (!put_there(&p->survey, item, unit, d) || !plait_survey_copies(&p->survey, item, unit))
+        return PLAIT_OK;
     PLAIT_TRY(plait_survey_form(&p->survey, item, d, (int)unit, &form));
     *bytes = form.size_bytes;
     *need = takes_memory(p, d, item, form.encoding) ? form.size_bytes + form.alignment - 1 : 0;
@@ -263,14 +254,15 @@ static plait_status nothing_fits(const spread *p) {
     return status;
 }
 
-/* Ways to make it fit, the wished one first: copies of tables where they are looked into, shares of 0 holding nothing;
- * then without those copies; then with every device. */
+/* Ways to make it fit, the wished one first: copies wherever something is read, shares of 0 holding nothing; then with
+ * fewer copies; then with every device. */
 static plait_status find_solution(spread *p, bool *out_found) {
-    for (int way = 0; way < 4; way++) {
-        bool lean = way & 1, soft = way >> 1;
+    for (int way = 0; way < 6; way++) {
+        plait_copies copies = (plait_copies)(way % 3);
+        bool soft = way >= 3;
         if (soft && !p->residence->asked) break;
-        if (p->survey.lean != lean) {
-            p->survey.lean = lean;
+        if (p->survey.copies != copies) {
+            p->survey.copies = copies;
             PLAIT_TRY(weigh_units(p));
         }
         PLAIT_TRY(solve(p, soft, out_found));

@@ -423,25 +423,38 @@ static int state_home(const plait_survey *s, const plait_survey_node *row, int d
     return -1;
 }
 
-/* In a lean survey, the device that holds whole what the node only looks things up in; -1: no such thing. */
-static int lookup_home(const plait_survey *s, const plait_survey_node *row) {
+/* The user that has an item where the others have no copy: the first that reads it whole. */
+static const plait_survey_user *owner_of(const plait_survey *s, const plait_survey_item *item) {
+    for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++)
+        if (!s->users[k].lookup) return &s->users[k];
+    return &s->users[item->first_user];
+}
+
+bool plait_survey_copies(const plait_survey *s, const plait_survey_item *item, uint32_t unit) {
+    if (s->copies == PLAIT_COPIES_ALL || item->first_unit == item->last_unit) return true;
+    if (s->copies == PLAIT_COPIES_NONE) return s->nodes[owner_of(s, item)->node].unit == unit;
+    for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++)
+        if (!s->users[k].lookup && s->nodes[s->users[k].node].unit == unit) return true;
+    return owner_of(s, item)->lookup;
+}
+
+/* The device of a weight that the node reads and its unit has no copy of; -1: no such thing, or not known yet. */
+static int owner_device(const plait_survey *s, const plait_survey_node *row) {
     const plait_graph_node *node = &s->graphs[row->graph]->nodes[row->node];
-    for (int i = 0; s->lean && i < node->n_inputs; i++) {
-        int64_t at = s->lookups[node->op->id] >> i & 1u ? item_of(s, row->graph, node->inputs[i]) : -1;
-        if (at < 0) continue;
-        for (uint32_t k = s->items[at].first_user; k < s->items[at].first_user + s->items[at].n_users; k++) {
-            const plait_survey_node *user = &s->nodes[s->users[k].node];
-            int device = s->unit_device[user->unit];
-            if (!s->users[k].lookup && device >= 0 && s->weighed[user->graph].runs[user->node] >> device & 1u)
-                return user->pin >= 0 ? user->pin : device;
-        }
+    for (int i = 0; s->copies != PLAIT_COPIES_ALL && i < node->n_inputs; i++) {
+        int64_t at = item_of(s, row->graph, node->inputs[i]);
+        if (at < 0 || s->items[at].row->kind != PLAIT_STORAGE_WEIGHT) continue;
+        if (plait_survey_copies(s, &s->items[at], row->unit)) continue;
+        const plait_survey_node *owner = &s->nodes[owner_of(s, &s->items[at])->node];
+        int device = owner->pin >= 0 ? owner->pin : s->unit_device[owner->unit];
+        if (device >= 0 && s->weighed[owner->graph].runs[owner->node] >> device & 1u) return device;
     }
     return -1;
 }
 
 /* Where a node of a unit runs when the unit is on a device; -1: nowhere. In this order: where the state is that it
- * writes; where the user wants it; where the state is that it reads; where the table is that it looks into; with its
- * unit; where it costs least. */
+ * writes; where the user wants it; where the state is that it reads; where the weight is that its unit has no copy of;
+ * with its unit; where it costs least. */
 static int choose(plait_survey *s, const plait_survey_node *row, int device, plait_cause *cause,
                   const char **why) {
     uint64_t runs = s->weighed[row->graph].runs[row->node];
@@ -451,7 +464,7 @@ static int choose(plait_survey *s, const plait_survey_node *row, int device, pla
     } wishes[] = {{state_home(s, row, device, true), PLAIT_CAUSE_STATE},
                   {row->pin, PLAIT_CAUSE_PINNED},
                   {state_home(s, row, device, false), PLAIT_CAUSE_STATE},
-                  {lookup_home(s, row), PLAIT_CAUSE_WEIGHTS},
+                  {owner_device(s, row), PLAIT_CAUSE_WEIGHTS},
                   {device, PLAIT_CAUSE_BLOCK}};
     *why = "";
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {

@@ -9,6 +9,10 @@
 
 enum { PLAIT_SURVEY_MAX_UNITS = 256, PLAIT_SURVEY_NO_UNIT = -1 };
 
+/* Which units have a copy of their own of a weight that several units read: all of them; all but those that only look
+ * things up in what another unit reads whole; only one, to which the others' readers go. */
+typedef enum plait_copies { PLAIT_COPIES_ALL, PLAIT_COPIES_NO_LOOKUPS, PLAIT_COPIES_NONE } plait_copies;
+
 /* A weight or state, over all graphs that name it. */
 typedef struct plait_survey_item {
     const char *name; /* Borrowed from a graph, as `row`. */
@@ -74,7 +78,7 @@ typedef struct plait_survey {
     uint32_t *placed; /* [value] the trial that `places` is of */
     uint32_t trial;
     int *unit_device; /* [unit] decided; -1 before */
-    bool lean; /* lookups in what other units need whole go there, instead of getting a copy of their own */
+    plait_copies copies;
     plait_arena arena;
 } plait_survey;
 
@@ -93,6 +97,8 @@ int plait_survey_home(const plait_survey_item *item, int device);
 /* Decides all homes and nodes for the devices of the units (`unit_device`); forgets what was decided. */
 void plait_survey_decide(plait_survey *survey);
 void plait_survey_forget(plait_survey *survey);
+/* Whether a unit that reads an item has a copy of its own, where other units read it too. */
+bool plait_survey_copies(const plait_survey *survey, const plait_survey_item *item, uint32_t unit);
 /* Form of an item on a device, for the users that `wanted` (a unit, or -1: those whose node is there) takes in. */
 plait_status plait_survey_form(const plait_survey *survey, const plait_survey_item *item, int device,
                                int unit, plait_encoding_offer *out);

@@ -300,6 +300,17 @@ static void test_shared_weight(void **state) {
     assert_null(plait_residence_find(f.residence, "common", 2));
     assert_int_equal(plait_residence_block_device(f.residence, 27), 1);
     assert_int_equal(plait_residence_block_device(f.residence, 18), 0);
+    forget(&f);
+    /* Without room for a second copy it is in one place, and those who read it run there. */
+    const uint64_t budgets[] = {6 * one + 1000, 5 * one + 1000};
+    assert_ok(decide(&f, "fake,fake", &(plait_residence_options){.budget_bytes = budgets}));
+    assert_int_equal(bytes_on(&f, 0) + bytes_on(&f, 1), 11 * one);
+    assert_true(bytes_on(&f, 0) <= budgets[0] && bytes_on(&f, 1) <= budgets[1]);
+    int home = device_of(&f, "common");
+    plait_plan *plan = NULL;
+    assert_ok(plait_plan_make(&plan, f.context, g, &(plait_plan_options){.residence = f.residence}));
+    for (uint32_t n = 1; n < g->n_nodes; n += 2) assert_int_equal(plan->placements[n].device, home);
+    plait_plan_release(plan);
     destroy(&f);
 }
 
