@@ -8,7 +8,8 @@
 # A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
 # top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
 # whole library. Labels are the folder and the words of a comment `/* labels: slow serial */`: `slow` tests are left out
-# of sanitizer runs, `serial` tests run alone. A comment `/* needs: plait_shared */` names targets that must be built too.
+# of sanitizer runs, `serial` tests run alone. A comment `/* needs: plait_shared */` names targets that must be built too;
+# `/* with: a b */` says that a.c and b.c of the same folder belong to the program.
 
 # The macros by which a test finds its data.
 function(plait_test_target target)
@@ -99,6 +100,11 @@ function(plait_tests)
     set(target test_${folder}_${name})
     add_executable(${target} "${source}")
     plait_test_target(${target})
+    plait_note("${source}" with "" companions)
+    separate_arguments(companions)
+    foreach(companion ${companions})
+      target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/${folder}/${companion}.c")
+    endforeach()
     if(folder STREQUAL "fault")
       target_link_libraries(${target} PRIVATE plait_fault)
     endif()

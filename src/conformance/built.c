@@ -96,6 +96,13 @@ static int group_of(const plait_conf_built *b, int place) {
     return g;
 }
 
+static bool is_needed(const plait_conf_built *b, uint32_t value) {
+    for (int n = 0; n < b->segment.n_nodes; n++)
+        for (int o = 0; o < b->nodes[n].n_outputs; o++)
+            if (b->nodes[n].outputs[o].value == value && b->nodes[n].outputs[o].needed_after) return true;
+    return false;
+}
+
 /* Values that never exist are made and used up in one group. */
 static plait_status check_elided(const plait_conf_built *b, const int *place) {
     for (int e = 0; e < b->prepared.n_elided; e++) {
@@ -103,7 +110,7 @@ static plait_status check_elided(const plait_conf_built *b, const int *place) {
         int group = -1;
         PLAIT_CONF_EXPECT(value < (uint32_t)b->w->n_values && b->w->values[value].written,
                           "prepare: value %u is left out and is none that the segment makes", value);
-        PLAIT_CONF_EXPECT(!b->w->values[value].needed, "prepare: value %u is needed and left out", value);
+        PLAIT_CONF_EXPECT(!is_needed(b, value), "prepare: value %u is needed and left out", value);
         for (int n = 0; n < b->segment.n_nodes; n++) {
             if (!touches(&b->nodes[n], value)) continue;
             int g = group_of(b, place[n]);

@@ -32,7 +32,7 @@ static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *use
     PLAIT_TRY(c->v->event_wait(event, 0, UINT64_MAX));
     for (size_t i = 0; i < PLAIT_COUNT_OF(values); i++) {
         plait_command signal = plait_conf_signal(event, &values[i]);
-        PLAIT_TRY(plait_conf_submit(queue, &signal, 1));
+        PLAIT_TRY(plait_conf_submit(kit, queue, &signal, 1));
         PLAIT_TRY(plait_conf_await(c, event, values[i] - (i > 0), "a signal of a queue"));
         PLAIT_TRY(c->v->synchronise(queue));
         PLAIT_TRY(expect_value(c, event, values[i]));
@@ -89,9 +89,10 @@ static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *us
     plait_event *copied, *read;
     plait_buffer *a, *b;
     unsigned char *in, *out;
-    uint64_t values[2 * ROUNDS];
+    uint64_t *values;
     (void)user;
     uint64_t n = LARGE;
+    PLAIT_TRY(plait_conf_bytes(kit, ROUNDS * sizeof *values, (unsigned char **)&values));
     if (c->info.max_buffer_bytes < LARGE || c->info.memory_free_bytes < 3 * (uint64_t)LARGE) n = 1 << 12;
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &first));
     PLAIT_TRY(plait_conf_queue(kit, c->device, PLAIT_QUEUE_COPY, &second));
@@ -108,8 +109,8 @@ static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *us
                                  plait_conf_signal(copied, &values[r])};
         plait_command take[] = {plait_conf_wait(copied, &values[r]), plait_conf_read(b, 0, out, n),
                                 plait_conf_signal(read, &values[r])};
-        PLAIT_TRY(plait_conf_submit(second, take, 3));
-        PLAIT_TRY(plait_conf_submit(first, write, 3));
+        PLAIT_TRY(plait_conf_submit(kit, second, take, 3));
+        PLAIT_TRY(plait_conf_submit(kit, first, write, 3));
         PLAIT_TRY(plait_conf_await(c, read, r + 1, "a read"));
         PLAIT_TRY(plait_conf_same(out, in, n, "what the host sees when a read is signalled"));
         PLAIT_TRY(c->v->synchronise(first));
@@ -135,7 +136,7 @@ static plait_status not_late(plait_conf *c, plait_conf_kit *kit, const void *use
         list[n++] = plait_conf_signal(done, &numbers[i]);
         list[n++] = plait_conf_wait(gate, &numbers[i]);
     }
-    PLAIT_TRY(plait_conf_submit(queue, list, n));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, n));
     for (uint64_t i = 1; i < 6; i++) {
         PLAIT_TRY(plait_conf_await(c, done, i, "a signal in front of a wait"));
         PLAIT_TRY(expect_value(c, done, i));
@@ -156,10 +157,10 @@ static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void 
     plait_command waits[] = {plait_conf_wait(events[0], &numbers[1]),
                              plait_conf_signal(events[1], &numbers[2])};
     plait_command signal = plait_conf_signal(events[0], &numbers[1]);
-    PLAIT_TRY(plait_conf_submit(queues[0], waits, 2));
+    PLAIT_TRY(plait_conf_submit(kit, queues[0], waits, 2));
     plait_conf_sleep_ns(2 * MILLISECOND);
     PLAIT_TRY(plait_error_context(expect_value(c, events[1], 0), "a queue that waits for another's event"));
-    PLAIT_TRY(plait_conf_submit(queues[1], &signal, 1));
+    PLAIT_TRY(plait_conf_submit(kit, queues[1], &signal, 1));
     return plait_conf_await(c, events[1], 2, "a queue that waited for a later signal");
 }
 
@@ -169,16 +170,17 @@ static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) 
     plait_event *events[2];
     plait_buffer *buffer;
     plait_command *lists;
-    uint64_t values[ROUNDS + 2];
+    uint64_t *values;
     unsigned char back[2] = {0, 0};
     (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, (ROUNDS + 2) * sizeof *values, (unsigned char **)&values));
     PLAIT_TRY(plait_conf_bytes(kit, 6 * ROUNDS * sizeof *lists, (unsigned char **)&lists));
     PLAIT_TRY(plait_conf_buffer(kit, c->device, 64, PLAIT_BUFFER_STATE, &buffer));
     for (int i = 0; i < 2; i++) {
         PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queues[i]));
         PLAIT_TRY(plait_conf_event(kit, c->device, &events[i]));
     }
-    for (uint64_t i = 0; i < PLAIT_COUNT_OF(values); i++) values[i] = i;
+    for (uint64_t i = 0; i < ROUNDS + 2; i++) values[i] = i;
     for (int r = 0; r < ROUNDS; r++)
         for (int q = 0; q < 2; q++) {
             plait_command *list = lists + 3 * (2 * r + q);
@@ -188,7 +190,7 @@ static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) 
             list[2] = plait_conf_signal(events[q], &values[r + 1]);
         }
     for (int r = 0; r < ROUNDS; r++)
-        for (int q = 1; q >= 0; q--) PLAIT_TRY(plait_conf_submit(queues[q], lists + 3 * (2 * r + q), 3));
+        for (int q = 1; q >= 0; q--) PLAIT_TRY(plait_conf_submit(kit, queues[q], lists + 3 * (2 * r + q), 3));
     PLAIT_TRY(plait_conf_await(c, events[1], ROUNDS, "the last turn of two queues"));
     plait_command read = plait_conf_read(buffer, 0, back, 2);
     PLAIT_TRY(plait_conf_do(queues[0], &read, 1));
@@ -224,7 +226,7 @@ static plait_status host_signal(plait_conf *c, plait_conf_kit *kit, const void *
     PLAIT_TRY(plait_conf_event(kit, c->device, &done));
     plait_command list[] = {plait_conf_wait(event, &numbers[3]), plait_conf_signal(done, &numbers[1]),
                             plait_conf_wait(event, &numbers[4]), plait_conf_signal(done, &numbers[2])};
-    PLAIT_TRY(plait_conf_submit(queue, list, PLAIT_COUNT_OF(list)));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, PLAIT_COUNT_OF(list)));
     waiting w = {c, event};
     PLAIT_TRY(plait_conf_parallel(N_WAITERS + 1, wait_for_one, &w));
     PLAIT_TRY(plait_conf_await(c, done, 2, "a queue that waited for the host"));
@@ -260,7 +262,7 @@ static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *us
     PLAIT_TRY(plait_conf_do(free_queue, &fill, 1));
     plait_command list[] = {plait_conf_wait(event, &numbers[3]), plait_conf_fill(buffer, 0, 64, 2),
                             plait_conf_signal(done, &numbers[1])};
-    PLAIT_TRY(plait_conf_submit(queue, list, 3));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, 3));
     PLAIT_TRY(c->v->event_signal(event, 2));
     c->v->event_fail(event, &first);
     c->v->event_fail(event, &other);
@@ -280,20 +282,27 @@ static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *us
 }
 
 /* Events come and go while others use theirs, right after the wait that saw them. */
+static plait_status one_event(plait_conf *c, plait_queue *queue) {
+    plait_event *event = NULL;
+    PLAIT_TRY(c->v->event_create(c->device, &event));
+    plait_command signal = plait_conf_signal(event, &numbers[1]);
+    plait_status status = c->v->submit(queue, &signal, 1);
+    if (status == PLAIT_OK) status = plait_conf_await(c, event, 1, "an event of one of several threads");
+    plait_error_record failure = {0};
+    if (status != PLAIT_OK) {
+        plait_error_save(status, &failure);
+        c->v->synchronise(queue); /* the signal may still come */
+    }
+    c->v->event_destroy(event);
+    return status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&failure);
+}
+
 static plait_status come_and_go(void *user, int index) {
     plait_conf *c = user;
     plait_queue *queue = NULL;
-    plait_status status = c->v->queue_create(c->device, 0, &queue);
     (void)index;
-    for (int i = 0; i < N_EVENTS && status == PLAIT_OK; i++) {
-        plait_event *event = NULL;
-        status = c->v->event_create(c->device, &event);
-        if (status != PLAIT_OK) break;
-        plait_command signal = plait_conf_signal(event, &numbers[1]);
-        status = plait_conf_submit(queue, &signal, 1);
-        if (status == PLAIT_OK) status = plait_conf_await(c, event, 1, "an event of one of several threads");
-        c->v->event_destroy(event);
-    }
+    plait_status status = c->v->queue_create(c->device, 0, &queue);
+    for (int i = 0; i < N_EVENTS && status == PLAIT_OK; i++) status = one_event(c, queue);
     if (queue) c->v->queue_destroy(queue);
     return status;
 }

@@ -1,80 +1,142 @@
-/* Failures: a command that cannot be executed fails its queue, with a message; waits on the queue's events return it;
- * other queues and the device go on. */
+/* Failures: a command that cannot be executed fails its queue, with a message, for good; waits on the queue's events return
+ * it, queues that wait for them fail likewise; other queues and the device go on. A launch that is misused, and ids that are
+ * out of range, are failures too. */
+#include "base/alloc.h"
 #include "base/size.h"
 #include "conformance/built.h"
+#include "conformance/case.h"
 #include "conformance/fill.h"
+#include "conformance/kit.h"
 #include "op/attrs.h"
 #include "op/reference.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BYTES = 64 };
 
-typedef struct bench {
-    plait_queue *queue;
+static const uint64_t one = 1, two = 2, three = 3;
+
+/* A queue that will fail, one that goes on, and what they use. */
+typedef struct scene {
+    plait_conf *c;
+    plait_conf_kit *kit;
+    plait_queue *queue, *other;
     plait_event *event;
     plait_buffer *buffer;
-} bench;
+} scene;
 
-static plait_status bench_begin(plait_conf *c, uint32_t flags, bench *b) {
-    PLAIT_TRY(c->v->queue_create(c->device, flags, &b->queue));
-    PLAIT_TRY(c->v->event_create(c->device, &b->event));
-    return c->v->buffer_create(c->device, BYTES, PLAIT_BUFFER_STATE, &b->buffer);
+static plait_status set_scene(plait_conf *c, plait_conf_kit *kit, uint32_t flags, scene *s) {
+    *s = (scene){.c = c, .kit = kit};
+    PLAIT_TRY(plait_conf_queue(kit, c->device, flags, &s->queue));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &s->other));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &s->event));
+    return plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &s->buffer);
 }
 
-static void bench_end(plait_conf *c, bench *b) {
-    if (b->queue) c->v->queue_destroy(b->queue);
-    if (b->event) c->v->event_destroy(b->event);
-    if (b->buffer) c->v->buffer_destroy(b->buffer);
+static plait_command beyond(const scene *s) {
+    return plait_conf_fill(s->buffer, 32, 33, 1);
 }
 
-/* After `bad` the queue has failed: what is behind it does not run, and every wait says why. */
-static plait_status fail_with(plait_conf *c, bench *b, plait_command bad) {
-    const uint64_t one = 1;
-    unsigned char back[BYTES], zeros[BYTES] = {0};
-    uint64_t now = 7;
-    plait_command list[] = {
-        {.kind = PLAIT_COMMAND_FILL, .fill = {{b->buffer, 0, BYTES}, 0}},
-        bad,
-        {.kind = PLAIT_COMMAND_FILL, .fill = {{b->buffer, 0, BYTES}, 9}},
-        {.kind = PLAIT_COMMAND_SIGNAL, .signal = {b->event, &one}},
-    };
-    PLAIT_TRY(c->v->submit(b->queue, list, PLAIT_COUNT_OF(list)));
-    plait_status status = c->v->event_wait(b->event, 1, UINT64_MAX);
-    PLAIT_CONF_EXPECT(status != PLAIT_OK && status != PLAIT_TIMEOUT, "a wait for a failed queue gave %s",
-                      plait_status_name(status));
-    PLAIT_CONF_EXPECT(strlen(plait_error_message()) > 10, "a failed queue left no message");
-    PLAIT_CONF_EXPECT(c->v->event_query(b->event, &now) == status, "a query of its event forgot the failure");
-    PLAIT_CONF_EXPECT(c->v->synchronise(b->queue) == status, "synchronise forgot the failure");
+/* ---- a command that fails ---- */
+
+/* After `bad` the queue has failed: what is in front of it was done, what is behind it is not, and every wait says why,
+ * however often it is asked. */
+static plait_status fail_with(scene *s, plait_command bad) {
+    plait_conf *c = s->c;
+    unsigned char back[BYTES];
+    uint64_t value = 99;
+    plait_command list[] = {plait_conf_fill(s->buffer, 0, BYTES, 0), plait_conf_signal(s->event, &one), bad,
+                            plait_conf_fill(s->buffer, 0, BYTES, 9), plait_conf_signal(s->event, &two)};
+    plait_command read = plait_conf_read(s->buffer, 0, back, BYTES);
+    PLAIT_TRY(plait_conf_submit(s->kit, s->queue, list, PLAIT_COUNT_OF(list)));
+    for (int twice = 0; twice < 2; twice++) {
+        PLAIT_TRY(PLAIT_CONF_FAILS(c->v->event_wait(s->event, 2, c->patience_ns), PLAIT_OUT_OF_RANGE,
+                                   "a wait for an event of a queue that failed"));
+        PLAIT_TRY(plait_error_context(c->v->event_wait(s->event, 1, c->patience_ns),
+                                      "a signal in front of the failure"));
+        PLAIT_TRY(PLAIT_CONF_FAILS(c->v->event_query(s->event, &value), PLAIT_OUT_OF_RANGE,
+                                   "a query of an event of a queue that failed"));
+        PLAIT_CONF_EXPECT(value == 99, "a failed event_query has set its output");
+        PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(s->queue), PLAIT_OUT_OF_RANGE,
+                                   "synchronise of a queue that failed"));
+    }
     PLAIT_TRY(c->v->health(c->device));
-    plait_command read = {.kind = PLAIT_COMMAND_READ,
-                          .transfer = {.region = {b->buffer, 0, BYTES}, .host = back}};
-    PLAIT_TRY(c->v->submit(c->queue, &read, 1));
-    PLAIT_TRY(c->v->synchronise(c->queue));
-    PLAIT_CONF_EXPECT(memcmp(back, zeros, BYTES) == 0, "a failed queue executed what came behind");
-    return PLAIT_OK;
+    PLAIT_TRY(plait_conf_do(s->other, &read, 1));
+    return plait_conf_all(back, 0, BYTES, "bytes behind a command that failed");
 }
 
-static plait_status check_region(plait_conf *c, void *user) {
-    bench b = {0};
-    plait_status status = bench_begin(c, *(const uint32_t *)user, &b);
-    plait_command bad = {.kind = PLAIT_COMMAND_FILL, .fill = {{b.buffer, 32, 33}, 1}};
-    if (status == PLAIT_OK) status = fail_with(c, &b, bad);
-    bench_end(c, &b);
-    return status;
+static plait_status region(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    scene s;
+    PLAIT_TRY(set_scene(c, kit, *(const uint32_t *)user, &s));
+    return fail_with(&s, beyond(&s));
 }
 
-static plait_status check_size(plait_conf *c, void *user) {
+static plait_status size(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t too_many = 17;
-    unsigned char host[BYTES] = {0};
-    bench b = {0};
+    static unsigned char host[BYTES]; /* never written, and there while commands are in flight */
+    scene s;
     (void)user;
-    plait_status status = bench_begin(c, 0, &b);
-    plait_command bad = {.kind = PLAIT_COMMAND_WRITE,
-                         .transfer = {.region = {b.buffer, 0, 16}, .host = host, .size_bytes = &too_many}};
-    if (status == PLAIT_OK) status = fail_with(c, &b, bad);
-    bench_end(c, &b);
-    return status;
+    PLAIT_TRY(set_scene(c, kit, 0, &s));
+    plait_command bad = plait_conf_write(s.buffer, 0, host, 16);
+    bad.transfer.size_bytes = &too_many;
+    return fail_with(&s, bad);
+}
+
+/* Lists that come after the failure are accepted and fail likewise; so do the events that they would have signalled. */
+static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    scene s;
+    plait_event *later;
+    unsigned char back[BYTES];
+    PLAIT_TRY(set_scene(c, kit, *(const uint32_t *)user, &s));
+    plait_command clear = plait_conf_fill(s.buffer, 0, BYTES, 7), bad = beyond(&s);
+    PLAIT_TRY(plait_conf_do(s.other, &clear, 1));
+    PLAIT_TRY(
+        PLAIT_CONF_FAILS(plait_conf_do(s.queue, &bad, 1), PLAIT_OUT_OF_RANGE, "a fill beyond its buffer"));
+    for (int i = 0; i < 5; i++) {
+        PLAIT_TRY(plait_conf_event(kit, c->device, &later));
+        plait_command list[] = {plait_conf_fill(s.buffer, 0, BYTES, 8), plait_conf_signal(later, &one)};
+        PLAIT_TRY(plait_error_context(plait_conf_submit(kit, s.queue, list, 2),
+                                      "submit to a queue that has failed"));
+        PLAIT_TRY(PLAIT_CONF_FAILS(c->v->event_wait(later, 1, c->patience_ns), PLAIT_OUT_OF_RANGE,
+                                   "a wait for an event that a failed queue was to signal later"));
+        PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(s.queue), PLAIT_OUT_OF_RANGE,
+                                   "synchronise after later lists"));
+    }
+    plait_command read = plait_conf_read(s.buffer, 0, back, BYTES);
+    PLAIT_TRY(plait_conf_do(s.other, &read, 1));
+    return plait_conf_all(back, 7, BYTES, "bytes that a failed queue was to write later");
+}
+
+/* A queue that waits for a failed one fails with its status and message; a third one, that does not, goes on. */
+static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    scene s;
+    plait_queue *waiting;
+    plait_event *second;
+    char message[PLAIT_ERROR_BYTES];
+    (void)user;
+    PLAIT_TRY(set_scene(c, kit, 0, &s));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &waiting));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &second));
+    plait_command wait[] = {plait_conf_wait(s.event, &three), plait_conf_fill(s.buffer, 0, BYTES, 9),
+                            plait_conf_signal(second, &one)};
+    plait_command bad[] = {beyond(&s), plait_conf_signal(s.event, &three)};
+    PLAIT_TRY(plait_conf_submit(kit, waiting, wait, 3));
+    PLAIT_TRY(plait_conf_submit(kit, s.queue, bad, 2));
+    PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(s.queue), PLAIT_OUT_OF_RANGE,
+                               "synchronise of a queue that failed"));
+    plait_error_copy(message, sizeof message);
+    PLAIT_TRY(PLAIT_CONF_FAILS(c->v->event_wait(second, 1, c->patience_ns), PLAIT_OUT_OF_RANGE,
+                               "a wait for a queue that waited for one that failed"));
+    PLAIT_CONF_EXPECT(strstr(plait_error_message(), message),
+                      "the failure was passed on as \"%.200s\", expected \"%.200s\"", plait_error_message(),
+                      message);
+    PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(waiting), PLAIT_OUT_OF_RANGE,
+                               "synchronise of a queue that waited for one that failed"));
+    plait_command fine = plait_conf_fill(s.buffer, 0, BYTES, 4);
+    PLAIT_TRY(plait_error_context(plait_conf_do(s.other, &fine, 1), "a queue beside one that failed"));
+    return c->v->health(c->device);
 }
 
 /* ---- programs ---- */
@@ -133,16 +195,23 @@ static plait_status launch_on(plait_conf *c, const plait_program *program, plait
     return status;
 }
 
+static plait_status refuse(plait_conf *c, const plait_program *program, plait_buffer *const *slots, int64_t n,
+                           const char *what) {
+    plait_conf_forget_message();
+    plait_status status = launch_on(c, program, slots, n);
+    PLAIT_CONF_EXPECT(status != PLAIT_OK, "%s was accepted", what);
+    return plait_conf_failed(status, status, what);
+}
+
 static plait_status misuse(plait_conf *c, const plait_program *program, plait_buffer *right,
                            plait_buffer *small) {
     plait_buffer *slots[2] = {right, right}, *none[2] = {NULL, NULL}, *shorts[2] = {small, small};
     PLAIT_TRY(launch_on(c, program, slots, 4));
     PLAIT_TRY(launch_on(c, program, slots, 0));
-    PLAIT_CONF_EXPECT(launch_on(c, program, slots, 5) != PLAIT_OK, "a dim above its bound was accepted");
-    PLAIT_CONF_EXPECT(launch_on(c, program, slots, -1) != PLAIT_OK, "a negative dim was accepted");
-    PLAIT_CONF_EXPECT(launch_on(c, program, none, 4) != PLAIT_OK, "a launch without buffers was accepted");
-    PLAIT_CONF_EXPECT(launch_on(c, program, shorts, 4) != PLAIT_OK,
-                      "a buffer that is too small was accepted");
+    PLAIT_TRY(refuse(c, program, slots, 5, "a dim above its bound"));
+    PLAIT_TRY(refuse(c, program, slots, -1, "a negative dim"));
+    PLAIT_TRY(refuse(c, program, none, 4, "a launch without buffers"));
+    PLAIT_TRY(refuse(c, program, shorts, 4, "a buffer that is too small"));
     return launch_on(c, program, slots, 4);
 }
 
@@ -163,47 +232,124 @@ static plait_status check_misuse(plait_conf *c, void *user) {
 
 /* ---- bad ids ---- */
 
-/* A lookup with an id outside: zeros, and a failure that names the node. */
-static plait_status look_up(plait_conf_work *w) {
-    plait_op_use use;
-    plait_operand table = {.dtype = PLAIT_F32, .dims = {8, 5, 1, 1}},
-                  ids = {.dtype = PLAIT_I32, .dims = {3, 1, 1, 1}};
-    plait_operand_make_dense(&table);
-    plait_operand_make_dense(&ids);
-    plait_op_use_init(&use, plait_op_get(PLAIT_OP_get_rows));
-    int inputs[2] = {plait_conf_tensor_add(w, &table, PLAIT_CONF_FIXED, 0, false),
-                     plait_conf_tensor_add(w, &ids, PLAIT_CONF_FIXED, 0, false)};
-    PLAIT_CONF_EXPECT(plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED) >= 0, "get_rows is refused");
-    PLAIT_TRY(plait_conf_freeze(w));
-    plait_operand host = plait_conf_host(w, inputs[1]), rows = plait_conf_host(w, inputs[0]);
-    PLAIT_TRY(plait_conf_values_fill(w->c, &rows, PLAIT_CONF_RANDOM, 1, 1));
-    for (int i = 0; i < 3; i++) plait_ref_set_id(&host, i, 0, i == 1 ? 5 : i);
-    plait_status status = plait_conf_run_device(w, PLAIT_CONF_SINGLE, plait_conf_image(w));
-    PLAIT_CONF_EXPECT(status != PLAIT_OK, "an id outside its range was not noticed");
-    PLAIT_CONF_EXPECT(strstr(plait_error_message(), "get_rows"), "the failure does not name the node: %s",
-                      plait_error_message());
+/* An op whose host data can be bad: an example with one number of a run-time input far out of range. */
+typedef struct bad_id_case {
+    plait_conf_case test;
+    int input;
+} bad_id_case;
+
+/* What the reference kernel makes of it, and whether it noticed: zeros and untouched rows, and the error word. */
+static plait_status run_reference(plait_conf_work *w, bool *out_noticed) {
+    plait_op_use use = plait_conf_host_use(w, &w->nodes[0]);
+    uint32_t error = 0;
+    size_t bytes = use.op->reference_scratch ? use.op->reference_scratch(&use) : 0;
+    void *scratch = plait_alloc_aligned(64, bytes + 64);
+    if (!scratch) return plait_error_memory("reference kernel", bytes);
+    use.error_word = &error;
+    use.op->reference(&use, scratch);
+    free(scratch);
+    *out_noticed = error != 0;
     return PLAIT_OK;
 }
 
+static plait_status draw_bad_id(plait_conf_work *w, const bad_id_case *b, int *out_first) {
+    const plait_op_use *use = &b->test.use;
+    int inputs[PLAIT_MAX_INPUTS];
+    plait_op_use data = *use;
+    for (int i = 0; i < use->n_inputs; i++) {
+        inputs[i] = -1;
+        if (plait_op_has(use, i))
+            inputs[i] = plait_conf_tensor_add(w, &use->inputs[i], PLAIT_CONF_FIXED, 0, false);
+    }
+    *out_first = plait_conf_apply(w, use, use->n_inputs, inputs, PLAIT_CONF_FIXED);
+    if (*out_first < 0) return plait_error_context(PLAIT_INTERNAL, "the node is refused");
+    w->nodes[0].name = "the.bad.node";
+    PLAIT_TRY(plait_conf_freeze(w));
+    for (int i = 0; i < use->n_inputs; i++) {
+        if (!plait_op_has(use, i)) continue;
+        plait_operand host = plait_conf_host(w, inputs[i]);
+        data.inputs[i].data = host.data;
+        PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, (uint64_t)i + 1, 1));
+    }
+    use->op->example_data(b->test.which, &data);
+    plait_ref_set_id(&data.inputs[b->input], 0, 0, INT32_MAX);
+    return PLAIT_OK;
+}
+
+/* The launch fails and names its node; what it wrote is what the reference wrote. */
+static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_case *b) {
+    unsigned char *image, *back;
+    bool noticed = false;
+    int first;
+    PLAIT_TRY(draw_bad_id(w, b, &first));
+    image = plait_conf_image(w);
+    back = plait_conf_image(w);
+    if (!image || !back) return plait_error_memory("conformance", w->device_bytes);
+    plait_conf_forget_message();
+    plait_status status = plait_conf_run_device(w, PLAIT_CONF_SINGLE, image);
+    plait_error_record failure = {0};
+    if (status != PLAIT_OK) plait_error_save(status, &failure);
+    PLAIT_TRY(run_reference(w, &noticed));
+    if (!noticed) return plait_conf_lack(c, "any number is fine there");
+    PLAIT_CONF_EXPECT(status != PLAIT_OK, "an id out of its range was not noticed");
+    PLAIT_CONF_EXPECT(strstr(failure.message, "the.bad.node"),
+                      "the failure does not name the node: %s: %.200s", plait_status_name(status),
+                      failure.message);
+    plait_queue *queue = NULL;
+    PLAIT_TRY(c->v->queue_create(c->device, 0, &queue));
+    plait_command read = plait_conf_read(w->image, 0, back, w->device_bytes);
+    status = plait_conf_do(queue, &read, 1);
+    c->v->queue_destroy(queue);
+    PLAIT_TRY(status);
+    for (int o = 0; o < b->test.use.n_outputs; o++) {
+        plait_operand host = plait_conf_host(w, first + o);
+        double difference = plait_conf_difference(w, first + o, back, 1);
+        PLAIT_CONF_EXPECT(difference < 0.3,
+                          "output %d (%s) differs from the reference by %.3g where an id is bad", o,
+                          plait_dtype_name(host.dtype), difference);
+    }
+    return plait_conf_untouched(w, back);
+}
+
 static plait_status check_bad_id(plait_conf *c, void *user) {
+    const bad_id_case *b = user;
     plait_conf_work w;
     plait_queue *usual = c->queue;
-    (void)user;
+    char reason[160] = "";
     if (!c->computes) return plait_conf_lack(c, "the device computes nothing");
+    if (!c->v->supports(c->device, &b->test.use, NULL, reason, sizeof reason))
+        return plait_conf_lack(c, "%s", reason);
     PLAIT_TRY(c->v->queue_create(c->device, 0, &c->queue)); /* it will have failed */
     plait_conf_work_init(&w, c);
-    plait_status status = look_up(&w);
+    plait_status status = run_bad_id(c, &w, b);
     plait_conf_work_deinit(&w);
     c->v->queue_destroy(c->queue);
     c->queue = usual;
     return status;
 }
 
+static void check_bad_ids(plait_conf *c) {
+    for (int id = 0; id < PLAIT_OP_COUNT; id++)
+        for (int i = 0; i < PLAIT_MAX_INPUTS; i++) {
+            bad_id_case b = {.input = i};
+            char name[80];
+            if (!plait_conf_case_init(&b.test, plait_op_get(id), 0) || !plait_op_has(&b.test.use, i))
+                continue;
+            if (!(b.test.use.op->runtime_inputs >> i & 1u) || !b.test.use.op->check_runtime) continue;
+            snprintf(name, sizeof name, "failure/bad-id/%s-%d", b.test.use.op->name, i);
+            plait_conf_check(c, name, check_bad_id, &b);
+        }
+}
+
 void plait_conf_failures(plait_conf *c) {
-    uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE;
-    plait_conf_check(c, "failure/region", check_region, &own_thread);
-    plait_conf_check(c, "failure/region-inline", check_region, &caller);
-    plait_conf_check(c, "failure/size", check_size, NULL);
+    static const uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE, engine = PLAIT_QUEUE_COPY;
+    plait_conf_check_kit(c, "failure/region", region, &own_thread);
+    plait_conf_check_kit(c, "failure/region-inline", region, &caller);
+    plait_conf_check_kit(c, "failure/region-copy-queue", region, &engine);
+    plait_conf_check_kit(c, "failure/size", size, NULL);
+    plait_conf_check_kit(c, "failure/for-good", for_good, &own_thread);
+    plait_conf_check_kit(c, "failure/for-good-inline", for_good, &caller);
+    plait_conf_check_kit(c, "failure/passed-on", passed_on, NULL);
     plait_conf_check(c, "failure/launch", check_misuse, NULL);
-    plait_conf_check(c, "failure/bad-id", check_bad_id, NULL);
+    check_bad_ids(c);
 }

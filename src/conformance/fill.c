@@ -129,7 +129,7 @@ static float plain_number(plait_dtype dtype, plait_conf_values kind, int64_t i, 
     }
     case PLAIT_CONF_ZERO: return 0;
     case PLAIT_CONF_CODES: return whole_step(i, seed);
-    case PLAIT_CONF_NAN: return next(seed) % 40 == 7 ? NAN : x;
+    case PLAIT_CONF_NAN: return next(seed) % 24 == 7 ? NAN : x;
     default: return x;
     }
 }
@@ -141,6 +141,8 @@ static void fill_plain(const plait_operand *o, plait_conf_values kind, uint64_t 
     for (int64_t i = 0; i < o->dims[0]; i++) {
         float x = amplitude * plain_number(o->dtype, whole ? PLAIT_CONF_RANDOM : kind, i, &seed);
         if (whole) x = (float)(int)(x * 100);
+        if (kind == PLAIT_CONF_NAN && !whole && i == o->dims[0] / 2 && i1 + i2 + i3 == 0)
+            x = NAN; /* at least one */
         plait_quant_of(o->dtype)->encode(&x, NULL, plait_ref_at(o, i, i1, i2, i3), 1);
     }
 }

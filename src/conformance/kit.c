@@ -29,6 +29,7 @@ static plait_status with_kit(plait_conf *c, void *user) {
     plait_conf_kit *kit = plait_alloc_array(1, sizeof *kit);
     if (!kit) return plait_error_memory("conformance", sizeof *kit);
     kit->c = c;
+    plait_arena_init(&kit->lists, 0);
     plait_status status = check->fn(c, kit, check->user);
     plait_error_record result = {0};
     if (status != PLAIT_OK) {
@@ -40,6 +41,7 @@ static plait_status with_kit(plait_conf *c, void *user) {
     while (kit->n_buffers) plait_conf_drop_buffer(kit, kit->buffers[0]);
     while (kit->n_devices) plait_conf_drop_device(kit, kit->devices[kit->n_devices - 1]);
     while (kit->n_blocks) free(kit->blocks[--kit->n_blocks]);
+    plait_arena_deinit(&kit->lists);
     free(kit);
     return status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&result);
 }
@@ -168,12 +170,16 @@ plait_command plait_conf_wait(plait_event *event, const uint64_t *value) {
     return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {event, value}};
 }
 
-plait_status plait_conf_submit(plait_queue *queue, const plait_command *commands, int n) {
-    return queue->device->vtable->submit(queue, commands, n);
+plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const plait_command *commands,
+                               int n) {
+    plait_command *copy = plait_arena_alloc(&kit->lists, (size_t)n + 1, sizeof *copy);
+    if (!copy) return plait_error_memory("conformance", (size_t)n * sizeof *copy);
+    memcpy(copy, commands, (size_t)n * sizeof *copy);
+    return queue->device->vtable->submit(queue, copy, n);
 }
 
 plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, int n) {
-    PLAIT_TRY(plait_conf_submit(queue, commands, n));
+    PLAIT_TRY(queue->device->vtable->submit(queue, commands, n));
     return queue->device->vtable->synchronise(queue);
 }
 

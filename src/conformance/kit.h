@@ -5,6 +5,7 @@
 #ifndef PLAIT_CONFORMANCE_KIT_H
 #define PLAIT_CONFORMANCE_KIT_H
 
+#include "base/arena.h"
 #include "conformance/suite.h"
 
 enum { PLAIT_CONF_KIT_OBJECTS = 80 };
@@ -17,6 +18,7 @@ typedef struct plait_conf_kit {
     plait_event *events[PLAIT_CONF_KIT_OBJECTS];
     plait_buffer *buffers[PLAIT_CONF_KIT_OBJECTS];
     void *blocks[PLAIT_CONF_KIT_OBJECTS];
+    plait_arena lists; /* of commands in flight */
 } plait_conf_kit;
 
 typedef plait_status (*plait_conf_kit_fn)(plait_conf *c, plait_conf_kit *kit, const void *user);
@@ -53,7 +55,9 @@ plait_command plait_conf_wait(plait_event *event, const uint64_t *value);
 
 /* Submits and waits until all is done. */
 plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, int n);
-plait_status plait_conf_submit(plait_queue *queue, const plait_command *commands, int n);
+/* Submits a copy of the list, which lives as long as the kit: a check may return at any time, with its list in flight. What
+ * the commands point to must not be on the check's stack either. */
+plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const plait_command *commands, int n);
 /* Waits for an event on the host, within the suite's patience; a failure says what was waited for. */
 plait_status plait_conf_await(plait_conf *c, plait_event *event, uint64_t value, const char *what);
 

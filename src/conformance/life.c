@@ -34,9 +34,9 @@ static plait_status short_life(const char *item, uint32_t seed) {
         plait_command write[] = {plait_conf_write(buffer, 0, in, BYTES),
                                  plait_conf_signal(event, &numbers[1])};
         plait_command take[] = {plait_conf_wait(event, &numbers[1]), plait_conf_read(buffer, 0, out, BYTES)};
-        status = plait_conf_submit(queues[1], take, 2);
-        for (int i = 0; i < DEPTH && status == PLAIT_OK; i++) status = plait_conf_submit(queues[0], write, 1);
-        if (status == PLAIT_OK) status = plait_conf_submit(queues[0], write, 2);
+        status = v->submit(queues[1], take, 2);
+        for (int i = 0; i < DEPTH && status == PLAIT_OK; i++) status = v->submit(queues[0], write, 1);
+        if (status == PLAIT_OK) status = v->submit(queues[0], write, 2);
         for (int i = 0; i < 2; i++) v->queue_destroy(queues[i]);
         if (status == PLAIT_OK)
             status = plait_conf_same(out, in, BYTES, "what was read by a queue that is destroyed");
@@ -225,7 +225,7 @@ typedef struct wreck {
     plait_thread thread; /* waits for `never` */
     plait_status woken;
     uint64_t values[MAX_LISTS];
-    plait_command lists[MAX_LISTS][2];
+    plait_command lists[MAX_LISTS][2], last;
 } wreck;
 
 static void *wait_for_never(void *user) {
@@ -245,7 +245,7 @@ static plait_status board(plait_conf_kit *kit, wreck *w) {
     PLAIT_TRY(plait_conf_buffer(kit, w->device, BYTES, PLAIT_BUFFER_STATE, &w->buffer));
     PLAIT_TRY(w->device->vtable->event_signal(w->reached, 3));
     plait_command wait = plait_conf_wait(w->never, &numbers[1]);
-    PLAIT_TRY(plait_conf_submit(w->waiting, &wait, 1));
+    PLAIT_TRY(plait_conf_submit(kit, w->waiting, &wait, 1));
     return plait_thread_start(&w->thread, "plait-never", wait_for_never, w);
 }
 
@@ -260,7 +260,7 @@ static plait_status sink(wreck *w) {
         w->lists[r][1] = plait_conf_signal(w->counter, &w->values[r]);
         if (o->lose && r == 3) PLAIT_TRY(o->lose(o->lose_user, w->device));
         plait_conf_forget_message();
-        status = plait_conf_submit(w->working, w->lists[r], 2);
+        status = w->device->vtable->submit(w->working, w->lists[r], 2);
         if (status == PLAIT_OK)
             status = w->device->vtable->event_wait(w->counter, w->values[r], w->c->patience_ns);
     }
@@ -290,9 +290,9 @@ static plait_status look_at(wreck *w) {
             plait_error_context(v->event_wait(w->reached, 3, patience), "a value reached before the loss"));
     }
     PLAIT_CONF_EXPECT(value == 99, "a failed event_query has set its output");
-    plait_command fill = plait_conf_fill(w->buffer, 0, 1, 1);
+    w->last = plait_conf_fill(w->buffer, 0, 1, 1);
     plait_conf_forget_message();
-    plait_status status = plait_conf_submit(w->working, &fill, 1);
+    plait_status status = v->submit(w->working, &w->last, 1);
     if (status != PLAIT_OK)
         PLAIT_TRY(plait_conf_failed(status, PLAIT_DEVICE_LOST, "submit to a queue of a lost device"));
     PLAIT_TRY(PLAIT_CONF_FAILS(v->synchronise(w->working), PLAIT_DEVICE_LOST,

@@ -164,22 +164,32 @@ static plait_status marked(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
     return plait_conf_all(back, byte, sizeof back, "a buffer while memory runs out");
 }
 
-/* Takes chunks until there are no more; what is left must be less than one takes. */
-static plait_status use_up(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
-                           int *n) {
-    uint64_t total, left, bytes;
+/* Takes chunks until there are no more, which must be before there is more than there was. */
+static plait_status take_chunks(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
+                                int *n) {
+    uint64_t total, before;
     plait_status status = PLAIT_OK;
-    *n = 0;
-    PLAIT_TRY(c->v->allocation_bytes(c->device, chunk, PLAIT_BUFFER_STATE, &bytes));
-    for (; *n < MAX_CHUNKS; ++*n) {
+    PLAIT_TRY(c->v->memory_query(c->device, &total, &before));
+    for (*n = 0; *n < MAX_CHUNKS; ++*n) {
         plait_conf_forget_message();
         chunks[*n] = NULL;
         status = plait_conf_buffer(kit, c->device, chunk, PLAIT_BUFFER_STATE, &chunks[*n]);
         if (status != PLAIT_OK) break;
+        PLAIT_CONF_EXPECT((uint64_t)(*n + 1) * chunk <= before,
+                          "%d buffers of %llu bytes were given out of %llu free bytes", *n + 1,
+                          (unsigned long long)chunk, (unsigned long long)before);
         PLAIT_TRY(mark(c, chunks[*n], (uint8_t)(*n + 1)));
     }
-    PLAIT_CONF_EXPECT(chunks[*n] == NULL, "a failed buffer_create has set its output");
-    PLAIT_TRY(plait_conf_failed(status, PLAIT_OUT_OF_MEMORY, "a buffer when memory is used up"));
+    PLAIT_CONF_EXPECT(*n == MAX_CHUNKS || chunks[*n] == NULL, "a failed buffer_create has set its output");
+    return plait_conf_failed(status, PLAIT_OUT_OF_MEMORY, "a buffer when memory is used up");
+}
+
+/* What is left is less than one more takes, and those that are there hold their bytes. */
+static plait_status use_up(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
+                           int *n) {
+    uint64_t total, left, bytes;
+    PLAIT_TRY(c->v->allocation_bytes(c->device, chunk, PLAIT_BUFFER_STATE, &bytes));
+    PLAIT_TRY(take_chunks(c, kit, chunk, chunks, n));
     PLAIT_TRY(c->v->memory_query(c->device, &total, &left));
     PLAIT_CONF_EXPECT(
         left < bytes,

@@ -113,7 +113,7 @@ typedef struct game {
 } game;
 
 /* Bytes go through both devices and the host, round after round; all commands are submitted before the first is run. */
-static plait_status play(plait_conf *c, game *g) {
+static plait_status play(plait_conf *c, plait_conf_kit *kit, game *g) {
     for (int r = 0; r < ROUNDS; r++)
         for (int i = 0; i < 2; i++) {
             plait_command *list = g->lists[i][r];
@@ -125,7 +125,8 @@ static plait_status play(plait_conf *c, game *g) {
             list[3] = plait_conf_signal(g->events[i], &g->values[r + 1]);
         }
     for (int i = 1; i >= 0; i--)
-        for (int r = 0; r < ROUNDS; r++) PLAIT_TRY(plait_conf_submit(g->sides[i].queue, g->lists[i][r], 4));
+        for (int r = 0; r < ROUNDS; r++)
+            PLAIT_TRY(plait_conf_submit(kit, g->sides[i].queue, g->lists[i][r], 4));
     for (uint64_t r = 1; r <= ROUNDS; r++) {
         PLAIT_TRY(pass_on(c, &g->relays[1], r));
         PLAIT_TRY(pass_on(c, &g->relays[0], r));
@@ -154,7 +155,7 @@ static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) 
     for (uint64_t r = 0; r <= ROUNDS; r++) g->values[r] = r;
     for (int i = 0; i < 2; i++)
         PLAIT_TRY(make_relay(kit, g->sides[i].device, g->events[1 - i], &g->relays[i]));
-    return play(c, g);
+    return play(c, kit, g);
 }
 
 /* A device that can not wait for others says so, and does not act as if. */
@@ -170,7 +171,7 @@ static plait_status foreign_wait(plait_conf *c, plait_conf_kit *kit, const void 
     PLAIT_TRY(plait_conf_event(kit, c->device, &done));
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
     plait_command list[] = {plait_conf_wait(event, &one), plait_conf_signal(done, &one)};
-    PLAIT_TRY(plait_conf_submit(queue, list, 2));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, 2));
     plait_conf_forget_message();
     plait_status status = c->v->event_wait(done, 1, c->patience_ns);
     other->vtable->event_signal(event, 1);

@@ -23,7 +23,7 @@ static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *u
     for (int i = 0; i < MANY; i++) {
         uint64_t at = (uint64_t)(i % BYTES);
         commands[i] = plait_conf_fill(buffer, at, BYTES - at, (uint8_t)(i / BYTES + i));
-        PLAIT_TRY(plait_conf_submit(queue, &commands[i], 1));
+        PLAIT_TRY(plait_conf_submit(kit, queue, &commands[i], 1));
     }
     plait_command read = plait_conf_read(buffer, 0, back, BYTES);
     PLAIT_TRY(plait_conf_do(queue, &read, 1));
@@ -61,7 +61,7 @@ static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user
     list[n++] = plait_conf_copy(a, 0, b, 0, LARGE);
     list[n++] = plait_conf_read(b, 0, out, LARGE);
     in[LARGE - 1] = 9;
-    PLAIT_TRY(plait_conf_submit(queue, list, n / 2));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, n / 2));
     PLAIT_TRY(plait_conf_do(queue, list + n / 2, n - n / 2));
     return plait_conf_same(out, in, LARGE, "bytes after copies that depend on each other");
 }
@@ -110,7 +110,8 @@ static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *us
                             plait_conf_copy(buffer, 0, buffer, 100, 50), plait_conf_read(buffer, 0, mail, 64),
                             plait_conf_write(buffer, 180, mail, 64), plait_conf_signal(event, &shown[1])};
     list[1].copy.size_bytes = list[3].transfer.size_bytes = &shown[0];
-    PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
+    PLAIT_TRY(plait_error_context(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)),
+                                  "a list whose sizes an earlier command of it brings"));
     memset(image, 1, BYTES);
     memset(image, 9, 64);
     memset(image + 100, 9, 37);
@@ -145,10 +146,10 @@ static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_command clear[] = {plait_conf_fill(buffer, 0, BYTES, 0), plait_conf_fill(apart, 0, BYTES, 0)};
     PLAIT_TRY(plait_conf_do(other, clear, 2));
     plait_command wait = plait_conf_wait(gate, &one);
-    plait_status status = plait_conf_submit(stalled, &wait, 1);
+    plait_status status = plait_conf_submit(kit, stalled, &wait, 1);
     for (int i = 0; i < n && status == PLAIT_OK; i++) {
         commands[i] = plait_conf_fill(buffer, (uint64_t)(i % BYTES), 1, (uint8_t)(i / BYTES + 1));
-        status = plait_conf_submit(stalled, &commands[i], 1);
+        status = plait_conf_submit(kit, stalled, &commands[i], 1);
     }
     /* Meanwhile another queue is free, and sees nothing of it. */
     plait_command work = plait_conf_fill(apart, 0, BYTES, 5);
@@ -191,7 +192,9 @@ static plait_status many_queues(plait_conf *c, plait_conf_kit *kit, const void *
     (void)user;
     PLAIT_TRY(plait_conf_buffer(kit, c->device, (uint64_t)BYTES * N_QUEUES, PLAIT_BUFFER_STATE, &w.buffer));
     for (int i = 0; i < N_QUEUES - 1; i++) /* the suite has one of the eight */
-        PLAIT_TRY(plait_conf_queue(kit, c->device, i % 3 ? 0 : PLAIT_QUEUE_COPY, &w.queues[i]));
+        PLAIT_TRY(
+            plait_error_context(plait_conf_queue(kit, c->device, i % 3 ? 0 : PLAIT_QUEUE_COPY, &w.queues[i]),
+                                "queue %d of 8", i + 1));
     PLAIT_TRY(plait_conf_parallel(N_QUEUES - 1, work_apart, &w));
     for (int i = 0; i < 16; i++) {
         plait_queue *more = NULL;
@@ -220,7 +223,7 @@ static plait_status destroyed(plait_conf *c, plait_conf_kit *kit, const void *us
     PLAIT_TRY(plait_conf_buffer(kit, c->device, n, PLAIT_BUFFER_STATE, &buffer));
     plait_conf_pattern(source, n, 6);
     plait_command list[] = {plait_conf_write(buffer, 0, source, n), plait_conf_read(buffer, 0, back, n)};
-    PLAIT_TRY(plait_conf_submit(queue, list, 2));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, 2));
     plait_conf_drop_queue(kit, queue);
     return plait_conf_same(back, source, n, "what was read by a queue that is destroyed");
 }
@@ -251,7 +254,7 @@ static plait_status destroyed_waiting(plait_conf *c, plait_conf_kit *kit, const 
     plait_command list[] = {plait_conf_wait(o.gate, &one), plait_conf_fill(buffer, 0, BYTES, 0x5A),
                             plait_conf_read(buffer, 0, back, BYTES)};
     PLAIT_TRY(plait_thread_start(&thread, "plait-open", open_later, &o));
-    plait_status status = plait_conf_submit(queue, list, 3);
+    plait_status status = plait_conf_submit(kit, queue, list, 3);
     if (status == PLAIT_OK) plait_conf_drop_queue(kit, queue);
     plait_thread_join(&thread);
     PLAIT_TRY(status);
@@ -265,7 +268,7 @@ static plait_status empty(plait_conf *c, plait_conf_kit *kit, const void *user) 
     (void)user;
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
     PLAIT_TRY(c->v->synchronise(queue));
-    PLAIT_TRY(plait_conf_submit(queue, &none, 0));
+    PLAIT_TRY(plait_conf_submit(kit, queue, &none, 0));
     return c->v->synchronise(queue);
 }
 
@@ -288,7 +291,7 @@ static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void
                             plait_conf_fill(buffer, 0, BYTES / 2, 2),
                             plait_conf_copy(buffer, 0, buffer, BYTES / 2, 64),
                             plait_conf_signal(done, &two)};
-    PLAIT_TRY(plait_conf_submit(queue, list, PLAIT_COUNT_OF(list)));
+    PLAIT_TRY(plait_conf_submit(kit, queue, list, PLAIT_COUNT_OF(list)));
     plait_status status = plait_conf_await(c, done, 1, "a signal in front of a wait");
     memset(image, 1, BYTES);
     if (status == PLAIT_OK)
