@@ -210,7 +210,7 @@ _plait() {
     plan)
         _arguments \
             '--json[plans as one JSON object]' \
-            '--html[also a page with a picture of the layers'\'' plan]:OUT:_files' \
+            '--html[also a page with pictures of the plans]:OUT:_files' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
             '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \
@@ -237,8 +237,10 @@ _plait() {
         ;;
     conformance)
         _arguments \
-            '--bench[also time the launch of each op]' \
+            '--bench[also time ops at the sizes of models, beside the device'\''s measured limits]' \
+            '--deep[more sizes, types, values and rounds\: minutes instead of seconds]' \
             '--only[checks whose names match; * stands for anything (op/matmul*)]:PATTERN:_files' \
+            '--lost[also check loss, on this device, which is lost after some commands (sim\:lose=40)]:ITEM:_files' \
             '--json[also write every result to a file as JSON]:OUT:_files' \
             '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--help[this text]' \

@@ -67,6 +67,7 @@ typedef struct plait_conformance_options {
 
 typedef struct plait_conformance_summary {
     int passed, failed, lacking;
+    plait_device_info info; /* of the device */
     /* The device's limits, measured through the interface: bytes moved in a second by its fastest large transfer, and
      * floating-point operations in a second of its fastest large product of any type. 0 when not benchmarking. */
     double bytes_per_s, flop_per_s;

@@ -48,7 +48,8 @@ typedef struct plait_cli_values {
     int64_t top_k, seed;
     bool temp_given, top_k_given, top_p_given, min_p_given, seed_given;
     bool ignore_eos;
-    const char *only;
+    const char *only, *lost;
+    bool deep;
 } plait_cli_values;
 
 typedef enum plait_cli_kind {

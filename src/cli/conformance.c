@@ -1,63 +1,164 @@
-/* plait conformance: the suite that every kind of device must pass, on one device. Results go to stdout, a line for each
- * check that failed or is lacking, then the counts. */
+/* plait conformance: the suite that every kind of device must pass, on one device. What failed goes to stdout at once; at
+ * the end a table of the groups, what is lacking and why, and the times, when asked for. */
 #include "cli/cli.h"
 
 #include "base/log.h"
+#include "base/size.h"
 #include "base/status.h"
 #include "plait/conformance.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { MAX_GROUPS = 20, MAX_REASONS = 60, SHOWN_REASONS = 12, NAME_BYTES = 80, REASON_BYTES = 200 };
+
+typedef struct group {
+    char name[24];
+    int counts[3];
+    double worst;
+    char worst_name[NAME_BYTES];
+} group;
+
+typedef struct reason {
+    char text[REASON_BYTES], first[NAME_BYTES];
+    int n;
+} reason;
 
 typedef struct listing {
     const plait_cli_values *values;
     plait_logger logger;
     uint64_t n_seen;
+    int n_groups, n_reasons, n_other; /* other: reasons beyond the room for them */
+    group groups[MAX_GROUPS];
+    reason reasons[MAX_REASONS];
+    plait_strbuf times;  /* lines of what was timed */
     plait_status status; /* of writing */
 } listing;
 
-static bool show(void *user, const plait_conformance_result *r) {
-    static const char *const words[] = {"passed", "FAILED", "lacking"};
-    listing *l = user;
-    plait_strbuf line;
-    bool timed = l->values->bench && r->launch_ns > 0;
-    if (!plait_log_progress(&l->logger, r->name, ++l->n_seen % 100, 100)) return false;
-    if (r->outcome == PLAIT_CONFORMANCE_PASSED && !timed) return true;
-    plait_strbuf_init(&line, 0);
-    plait_strbuf_printf(&line, "%-8s %-40s", words[r->outcome], r->name);
-    if (timed) {
-        plait_strbuf_printf(&line, " %10.1f us", r->launch_ns / 1e3);
-        plait_strbuf_printf(&line, " %8.2f GB/s %8.2f GFLOP/s", r->bytes / r->launch_ns,
-                            r->flop / r->launch_ns);
+/* ---- while it runs ---- */
+
+static group *group_of(listing *l, const char *name) {
+    size_t n = strcspn(name, "/");
+    for (int i = 0; i < l->n_groups; i++)
+        if (strlen(l->groups[i].name) == n && memcmp(l->groups[i].name, name, n) == 0) return &l->groups[i];
+    group *g = &l->groups[l->n_groups < MAX_GROUPS ? l->n_groups++ : MAX_GROUPS - 1];
+    snprintf(g->name, sizeof g->name, "%.*s", (int)n, name);
+    return g;
+}
+
+static void count_reason(listing *l, const plait_conformance_result *r) {
+    for (int i = 0; i < l->n_reasons; i++)
+        if (strncmp(l->reasons[i].text, r->message, REASON_BYTES - 1) == 0) {
+            l->reasons[i].n++;
+            return;
+        }
+    if (l->n_reasons == MAX_REASONS) {
+        l->n_other++;
+        return;
     }
-    if (r->message[0]) plait_strbuf_printf(&line, " %s", r->message);
-    plait_strbuf_append_char(&line, '\n');
-    l->status = plait_cli_emit(&line);
+    reason *new_reason = &l->reasons[l->n_reasons++];
+    snprintf(new_reason->text, REASON_BYTES, "%s", r->message);
+    snprintf(new_reason->first, NAME_BYTES, "%s", r->name);
+    new_reason->n = 1;
+}
+
+static void add_time(listing *l, const plait_conformance_result *r) {
+    if (r->launch_ns <= 0) return;
+    plait_strbuf_printf(&l->times, "%-44s %10.1f %9.2f %9.2f %8.0f%%\n", r->name, r->launch_ns / 1e3,
+                        r->bytes / r->launch_ns, r->flop / r->launch_ns, 100 * r->share_of_limit);
+}
+
+static plait_status print_failure(const plait_conformance_result *r) {
+    plait_strbuf line;
+    plait_strbuf_init(&line, 0);
+    plait_strbuf_printf(&line, "FAILED  %s\n        %s\n", r->name, r->message);
+    return plait_cli_emit(&line);
+}
+
+static bool show(void *user, const plait_conformance_result *r) {
+    listing *l = user;
+    group *g = group_of(l, r->name);
+    if (!plait_log_progress(&l->logger, r->name, ++l->n_seen % 100, 100)) return false;
+    g->counts[r->outcome]++;
+    if (r->error > g->worst) {
+        g->worst = r->error;
+        snprintf(g->worst_name, sizeof g->worst_name, "%s", r->name);
+    }
+    if (r->outcome == PLAIT_CONFORMANCE_LACKING) count_reason(l, r);
+    if (r->outcome == PLAIT_CONFORMANCE_FAILED) l->status = print_failure(r);
+    add_time(l, r);
     return l->status == PLAIT_OK;
 }
 
-static plait_status check(const plait_cli_values *values, plait_conformance_summary *summary) {
-    listing l = {.values = values, .logger = plait_cli_logger()};
+/* ---- afterwards ---- */
+
+static void table(const listing *l, const plait_conformance_summary *s, plait_strbuf *out) {
+    plait_strbuf_printf(out, "%s: %s\n\n%-10s %7s %7s %8s   %s\n", l->values->positional[0],
+                        s->info.description, "group", "passed", "failed", "lacking", "worst, of its bound");
+    for (int i = 0; i < l->n_groups; i++) {
+        const group *g = &l->groups[i];
+        plait_strbuf_printf(out, "%-10s %7d %7d %8d", g->name, g->counts[0], g->counts[1], g->counts[2]);
+        if (g->worst > 0) plait_strbuf_printf(out, "   %.2f %s", g->worst, g->worst_name);
+        plait_strbuf_append_char(out, '\n');
+    }
+    plait_strbuf_printf(out, "%-10s %7d %7d %8d\n", "all", s->passed, s->failed, s->lacking);
+}
+
+/* The reasons that most checks give, one a line. */
+static void lacking(listing *l, plait_strbuf *out) {
+    int shown = 0, rest = l->n_other;
+    if (l->n_reasons) plait_strbuf_append(out, "\nlacking\n");
+    for (; shown < SHOWN_REASONS; shown++) {
+        reason *most = NULL;
+        for (int i = 0; i < l->n_reasons; i++)
+            if (l->reasons[i].n > (most ? most->n : 0)) most = &l->reasons[i];
+        if (!most) break;
+        plait_strbuf_printf(out, "%7d %s (%s%s)\n", most->n, most->text, most->first,
+                            most->n > 1 ? ", ..." : "");
+        most->n = 0;
+    }
+    for (int i = 0; i < l->n_reasons; i++) rest += l->reasons[i].n;
+    if (rest) plait_strbuf_printf(out, "%7d for other reasons, which --json has\n", rest);
+}
+
+static void times(const listing *l, const plait_conformance_summary *s, plait_strbuf *out) {
+    if (!l->values->bench) return;
+    plait_strbuf_printf(out, "\nmeasured limits: %.2f GB/s, %.2f GFLOP/s\n\n%-44s %10s %9s %9s %9s\n",
+                        s->bytes_per_s / 1e9, s->flop_per_s / 1e9, "launch", "us", "GB/s", "GFLOP/s",
+                        "of limit");
+    plait_strbuf_append(out, plait_strbuf_text(&l->times));
+    plait_strbuf_inherit(out, &l->times);
+}
+
+static plait_status check(listing *l, plait_conformance_summary *summary) {
     plait_conformance_options options = {.struct_bytes = sizeof options,
-                                         .only = values->only,
-                                         .bench = values->bench,
-                                         .json_path = values->out};
+                                         .only = l->values->only,
+                                         .bench = l->values->bench,
+                                         .deep = l->values->deep,
+                                         .lost_item = l->values->lost,
+                                         .json_path = l->values->out};
     plait_strbuf text;
-    plait_status status = plait_conformance_run(values->positional[0], &options, show, &l, summary);
-    plait_log_progress(&l.logger, "", 1, 1);
-    if (l.status != PLAIT_OK) return l.status;
+    plait_status status = plait_conformance_run(l->values->positional[0], &options, show, l, summary);
+    plait_log_progress(&l->logger, "", 1, 1);
+    if (l->status != PLAIT_OK) return l->status;
     PLAIT_TRY(status);
     plait_strbuf_init(&text, 0);
-    plait_strbuf_printf(&text, "%s: %d passed, %d failed, %d lacking\n", values->positional[0],
-                        summary->passed, summary->failed, summary->lacking);
+    table(l, summary, &text);
+    lacking(l, &text);
+    times(l, summary, &text);
     return plait_cli_emit(&text);
 }
 
 static int run(const plait_cli_values *values) {
+    static listing l; /* large for a stack */
     plait_conformance_summary summary = {0};
+    l = (listing){.values = values, .logger = plait_cli_logger()};
     plait_cli_catch_interrupt();
     plait_status status = plait_cli_load_devices(values);
     if (status == PLAIT_OK) {
-        status = check(values, &summary);
+        plait_strbuf_init(&l.times, 0);
+        status = check(&l, &summary);
+        plait_strbuf_deinit(&l.times);
         if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
     }
     if (status == PLAIT_OK && summary.failed)
@@ -67,9 +168,14 @@ static int run(const plait_cli_values *values) {
 }
 
 static const plait_cli_option options[] = {
-    {"--bench", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(bench), 0, "also time the launch of each op"},
+    {"--bench", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(bench), 0,
+     "also time ops at the sizes of models, beside the device's measured limits"},
+    {"--deep", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(deep), 0,
+     "more sizes, types, values and rounds: minutes instead of seconds"},
     {"--only", "PATTERN", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(only), 0,
      "checks whose names match; * stands for anything (op/matmul*)"},
+    {"--lost", "ITEM", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(lost), 0,
+     "also check loss, on this device, which is lost after some commands (sim:lose=40)"},
     {"--json", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(out), 0, "also write every result to a file as JSON"},
     PLAIT_CLI_DEVICE_PATH,
     PLAIT_CLI_END,
@@ -81,12 +187,16 @@ const plait_cli_command plait_cli_conformance = {
     .min_positional = 1,
     .max_positional = 1,
     .summary = "Check that a device does what every device must do.",
-    .details = "DEVICE is an item of a device list, like cpu or cpu:threads=2. A line is printed for each "
-               "check that failed, "
-               "or that the device lacks and says so; with --bench for each that was timed. The exit status "
-               "is 1 when a check "
-               "failed.",
-    .examples = "  plait conformance cpu\n  plait conformance cpu:threads=2 --only 'op/matmul*' --bench\n",
+    .details =
+        "DEVICE is an item of a device list, like cpu or cpu:threads=2. Every check that failed is printed "
+        "with "
+        "its message; then a table of the groups of checks, with the largest error of each beside its bound, "
+        "and "
+        "what the device says that it lacks. docs/conformance.md tells what is checked. The exit status is 1 "
+        "when a check failed.",
+    .examples = "  plait conformance cpu\n  plait conformance cpu:threads=2 --only 'op/matmul*'\n"
+                "  plait conformance sim:mem=64MiB --lost sim:lose=40\n  plait conformance cpu --only "
+                "'shape/*' --bench\n",
     .options = options,
     .run = run,
 };

@@ -300,7 +300,7 @@ static plait_status launch_with(plait_conf_built *b, plait_buffer *scratch) {
     plait_buffer *slots[PLAIT_CONF_SLOTS] = {w->image, scratch};
     plait_command launch = plait_conf_launch(b->program, slots, w->dims);
     PLAIT_TRY(plait_conf_do(w->c->queue, &launch, 1));
-    if (w->timed) PLAIT_TRY(plait_conf_time_launch(b, scratch, &w->launch_ns));
+    if (w->timed) PLAIT_TRY(plait_conf_time_launch(b, scratch));
     return plait_conf_scratch_check(b, w->c->queue, scratch);
 }
 
@@ -320,7 +320,7 @@ static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_w
 
 plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
     if (!out) return plait_error_memory("conformance", w->device_bytes);
-    w->launch_ns = 0;
+    w->launch_ns = w->least_ns = 0;
     PLAIT_TRY(plait_conf_upload(w, w->c->queue, w->image));
     if (way != PLAIT_CONF_SINGLE)
         PLAIT_TRY(run_nodes(w, 0, w->n_nodes, way));

@@ -17,8 +17,9 @@ typedef struct plait_conf_case {
     bool bounded;                  /* the outermost dim of some operands is a named dim */
     int64_t bound, value;          /* its bound and value */
     plait_extent inputs[PLAIT_MAX_INPUTS], outputs;
-    bool packed; /* input 0 is a weight in the encoding that the device likes best, if there is one */
-    bool timed;
+    bool packed;    /* input 0 is a weight in the encoding that the device likes best, if there is one */
+    bool timed;     /* launches are timed, after the runs that are compared */
+    bool unchecked; /* only timed: the reference kernel would take too long */
 } plait_conf_case;
 
 /* Example number `which` as it is; false when there is none. */

@@ -152,7 +152,7 @@ static plait_status check_packing(plait_conf *c, void *user) {
     PLAIT_TRY(plait_conf_may_lack(c, c->v->encodings(c->device, &use, offers, &n)));
     PLAIT_CONF_EXPECT(n >= 0 && n <= (int)PLAIT_COUNT_OF(offers), "%d offers in room for %d", n,
                       (int)PLAIT_COUNT_OF(offers));
-    if (n == 0) return plait_conf_lack(c, "no packing of %s", plait_dtype_name(test->dtype));
+    if (n == 0) return plait_conf_lack(c, "the device packs no weights of this type");
     for (int i = 0; i < n; i++) PLAIT_TRY(check_offer(c, test, &offers[i]));
     return PLAIT_OK;
 }

@@ -44,11 +44,11 @@ static void add_device(const plait_conf_report *report, const plait_conformance_
                        plait_strbuf *s) {
     add_text(s, "device", report->item);
     plait_strbuf_append(s, ",");
-    add_text(s, "kind", report->info.kind);
+    add_text(s, "kind", summary->info.kind);
     plait_strbuf_append(s, ",");
-    add_text(s, "description", report->info.description);
+    add_text(s, "description", summary->info.description);
     plait_strbuf_append(s, ",");
-    add_text(s, "numeric_class", report->info.numeric_class);
+    add_text(s, "numeric_class", summary->info.numeric_class);
     plait_strbuf_printf(s, ",\n\"passed\":%d,\"failed\":%d,\"lacking\":%d", summary->passed, summary->failed,
                         summary->lacking);
     add_number(s, "bytes_per_s", summary->bytes_per_s);

@@ -8,7 +8,6 @@
 typedef struct plait_conf_report {
     const char *item; /* Borrowed. */
     bool wanted;
-    plait_device_info info; /* of the device, once it was opened */
     int n;
     plait_strbuf results;
 } plait_conf_report;

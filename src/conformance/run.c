@@ -255,7 +255,7 @@ static bool follow(caller *k, session *s) {
     }
     if (s->c.bytes_per_s > 0) k->summary.bytes_per_s = s->c.bytes_per_s;
     if (s->c.flop_per_s > 0) k->summary.flop_per_s = s->c.flop_per_s;
-    k->report.info = s->c.info;
+    k->summary.info = s->c.info;
     if (!in_time) give_up(k, s, limit_ns);
     pthread_mutex_unlock(&s->lock); /* a session that was given up is its thread's from here on */
     return in_time;

@@ -280,7 +280,7 @@ static plait_status best_offer(plait_conf *c, plait_dtype dtype, plait_encoding_
     plait_weight_use use = {.dtype = dtype, .dims = {WIDTH, WIDTH, 1, 1}, .n_readers = 1, .readers = &reader};
     int n = 1;
     PLAIT_TRY(plait_conf_may_lack(c, c->v->encodings(c->device, &use, out, &n)));
-    if (n == 0) return plait_conf_lack(c, "no packing of %s", plait_dtype_name(dtype));
+    if (n == 0) return plait_conf_lack(c, "the device packs no weights of this type");
     return PLAIT_OK;
 }
 

@@ -39,7 +39,7 @@ static const shape_line lines[] = {
     {"mlp-relu", PLAIT_OP_relu, {{2048, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"gate-sigmoid", PLAIT_OP_sigmoid, {{2048, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"mlp-tanh", PLAIT_OP_tanh, {{768, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
-    {"gemma2-softcap", PLAIT_OP_softcap, {{32000, TOKENS, 1, 1}}, {"cap"}, {{.f = 30}}, false},
+    {"gemma2-softcap", PLAIT_OP_softcap, {{8192, TOKENS, 1, 1}}, {"cap"}, {{.f = 30}}, false},
     {"smollm2-swiglu", PLAIT_OP_swiglu, {{1536, TOKENS, 1, 1}, {1536, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"gemma3-geglu", PLAIT_OP_geglu, {{2048, TOKENS, 1, 1}, {2048, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"router-softmax", PLAIT_OP_softmax, {{64, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
@@ -156,6 +156,7 @@ static void check_product(plait_conf *c, const product_line *line, plait_dtype d
     start(&test, PLAIT_OP_matmul, tokens);
     add_input(&test, dense(dtype, line->k, line->m, 1, 1));
     add_input(&test, dense(PLAIT_F32, line->k, tokens, 1, 1));
+    test.unchecked = tokens > 100 && !c->options.deep;
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(dtype), (long long)tokens);
 }
 

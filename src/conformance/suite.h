@@ -27,6 +27,7 @@ typedef struct plait_conf {
     bool lacks;                      /* the check that runs has found what the device may lack */
     bool stopped;
     double bytes_per_s, flop_per_s; /* measured limits */
+    double least_ns;                /* of the launch that was timed last */
     plait_conf_block *blocks;       /* Owned. Cache of fill.c; NULL until the first one. */
     void *session;                  /* of run.c; NULL: there is nobody to report to */
 } plait_conf;

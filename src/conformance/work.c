@@ -151,6 +151,18 @@ plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *
     return plait_error(PLAIT_INTERNAL, "encoding %u is offered no more", value->encoding);
 }
 
+/* A device may be too small for what is on the bench; twice as much is there for scratch. */
+static plait_status has_memory(plait_conf_work *w) {
+    uint64_t total, left;
+    if (w->device_bytes > w->c->info.max_buffer_bytes)
+        return plait_conf_lack(w->c, "the device has no buffer of %llu bytes",
+                               (unsigned long long)w->device_bytes);
+    PLAIT_TRY(w->c->v->memory_query(w->c->device, &total, &left));
+    if (w->device_bytes < left / 2) return PLAIT_OK;
+    return plait_conf_lack(w->c, "the device has %llu bytes left, too few for %llu and scratch",
+                           (unsigned long long)left, (unsigned long long)w->device_bytes);
+}
+
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
@@ -167,6 +179,7 @@ plait_status plait_conf_freeze(plait_conf_work *w) {
     w->uploaded = plait_arena_alloc(&w->arena, w->device_bytes, 1);
     if (!w->host || !w->uploaded) return plait_error_memory("conformance", w->host_bytes);
     memset(w->host, PLAIT_CONF_NOBODY, w->host_bytes);
+    PLAIT_TRY(has_memory(w));
     return w->c->v->buffer_create(w->c->device, w->device_bytes, PLAIT_BUFFER_TEMPORARY, &w->image);
 }
 

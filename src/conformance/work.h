@@ -47,7 +47,7 @@ typedef struct plait_conf_work {
     plait_buffer *image;               /* Owned. */
     uint64_t *shown;                   /* where each value was in the image of the last run */
     int n_groups, n_shared;            /* of the last run: groups; pairs of values that shared bytes */
-    double launch_ns;                  /* of the last run, when it is timed */
+    double launch_ns, least_ns;        /* of the last run, when it is timed: median, and the least */
     bool timed;
 } plait_conf_work;
 

@@ -141,7 +141,7 @@ static void documented(void **state) {
     (void)state;
     for (int i = 0; i < N_FAULTS; i++) {
         char row[1024];
-        snprintf(row, sizeof row, "\n| `%s` | %s | `%s` | %s |\n", faults[i].option, faults[i].what,
+        snprintf(row, sizeof row, "\n| `%s` | %s | `%s` | `%s` |\n", faults[i].option, faults[i].what,
                  faults[i].check, faults[i].message);
         if (strstr(text, row)) continue;
         printf("missing in docs/conformance.md:%s", row);
