@@ -378,13 +378,12 @@ static void devices_are_checked(void **state) {
     outcome o =
         PLAIT("conformance", "cpu:threads=1", "--only", "op/silu*", "--json", program_file("c.json", path));
     expect_done(&o);
-    char *text = read_all(path, &n), row[80];
+    char *text = read_all(path, &n);
+    assert_non_null(strstr(text, "\"failed\":0,"));
     const plait_json *results = member(parse(text, n, &document), "results", PLAIT_JSON_ARRAY);
     printf("conformance: %zu checks of silu\n", results->u.array.n_items);
     assert_true(results->u.array.n_items > 20);
-    /* The table has them all in one group, and none that failed. */
-    snprintf(row, sizeof row, "\nall        %7zu %7d", results->u.array.n_items, 0);
-    assert_non_null(strstr(o.out, row));
+    assert_non_null(strstr(o.out, "\nall        "));
     assert_non_null(strstr(o.out, "\nop         "));
     plait_json_document_deinit(&document);
     free(text);
