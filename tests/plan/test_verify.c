@@ -4,6 +4,8 @@
 
 #include "support/evaluate.h"
 #include "support/fake_device.h"
+#include "support/layers.h"
+#include "support/saved_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,44 +17,6 @@ static void assert_ok(plait_status status) {
     if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
 }
 
-/* Two layers of a transformer over two devices of which neither runs everything. */
-static plait_graph *layers(int n_layers) {
-    plait_graph *g = plait_graph_create(&(plait_graph_options){.name = "layers"});
-    assert_non_null(g);
-    plait_dim n = plait_graph_dim(g, "tokens", 8);
-    plait_tensor ids = plait_input(g, "ids", PLAIT_I32, PLAIT_SHAPE(n));
-    plait_tensor slots = plait_input(g, "slots", PLAIT_I32, PLAIT_SHAPE(n));
-    plait_tensor positions = plait_input(g, "positions", PLAIT_I32, PLAIT_SHAPE(n));
-    plait_tensor sequences = plait_input(g, "sequences", PLAIT_I32, PLAIT_SHAPE(n));
-    plait_tensor pages = plait_input(g, "pages", PLAIT_I32, PLAIT_SHAPE(3, 4));
-    plait_tensor x = plait_get_rows(g, plait_weight(g, "embed", PLAIT_Q8_0, PLAIT_SHAPE(32, 20)), ids);
-    for (int l = 0; l < n_layers; l++) {
-        char name[32];
-#define NAME(what) (snprintf(name, sizeof name, "%d." what, l), name)
-        plait_tensor h =
-            plait_rms_norm(g, x, plait_weight(g, NAME("norm"), PLAIT_F32, PLAIT_SHAPE(32)), 1e-5);
-        plait_tensor q = plait_matmul(g, plait_weight(g, NAME("q"), PLAIT_F16, PLAIT_SHAPE(32, 32)), h);
-        plait_tensor kv = plait_matmul(g, plait_weight(g, NAME("k"), PLAIT_F16, PLAIT_SHAPE(32, 16)), h);
-        kv = plait_reshape(g, kv, PLAIT_SHAPE(8, 2, n));
-        plait_tensor k = plait_state(g, NAME("cache.k"), PLAIT_F16, PLAIT_SHAPE(8, 4, 2, 12));
-        plait_tensor v = plait_state(g, NAME("cache.v"), PLAIT_F16, PLAIT_SHAPE(8, 4, 2, 12));
-#undef NAME
-        plait_attention_inputs inputs = {.q = plait_reshape(g, q, PLAIT_SHAPE(8, 4, n)),
-                                         .k = plait_kv_write(g, k, kv, slots),
-                                         .v = plait_kv_write(g, v, kv, slots),
-                                         .positions = positions,
-                                         .sequences = sequences,
-                                         .pages = pages};
-        plait_tensor y = plait_attention(g, &inputs, &(plait_attention_options){0});
-        x = plait_add(g, x, plait_reshape(g, y, PLAIT_SHAPE(32, n)));
-        x = plait_add(g, x, plait_silu(g, x));
-    }
-    plait_output(g, "x", x);
-    plait_output(g, "half", plait_slice(g, x, 0, 16, 16));
-    assert_ok(plait_graph_seal(g));
-    return g;
-}
-
 typedef struct fixture {
     plait_context *context;
     plait_graph *graph;
@@ -62,6 +26,7 @@ typedef struct fixture {
 static void make(fixture *f, const char *devices) {
     assert_ok(plait_context_open(&f->context, devices, NULL));
     f->graph = layers(2);
+    if (!f->graph) fail_msg("%s", plait_error_message());
     assert_ok(
         plait_plan_make(&f->plan, f->context, f->graph, &(plait_plan_options){.split = PLAIT_SPLIT_NONE}));
     assert_ok(plait_plan_verify(f->plan));
@@ -577,94 +542,6 @@ static const struct kind {
     {"a node that never runs", node_missing, "proof: "},
     {"a node with another attribute", other_attribute, "proof: node"},
 };
-
-/* ---- saving and restoring ---- */
-
-typedef struct saved {
-    plait_plan plan;
-    plait_plan_value *values;
-    plait_plan_step *steps;
-    plait_plan_wait *waits;
-    plait_plan_queue *queues;
-    plait_plan_transfer *transfers;
-    plait_plan_input *inputs;
-    plait_plan_output *outputs;
-    plait_plan_device *devices;
-    plait_resident *entries;
-    plait_segment_node *nodes;
-    plait_segment_operand *operands;
-    plait_group *groups;
-    int *order;
-    struct plait_shared_pair *shared;
-    size_t n_nodes;
-} saved;
-
-static void *copy_of(const void *from, size_t n, size_t size) {
-    void *copy = malloc(n * size + 1);
-    assert_non_null(copy);
-    if (n) memcpy(copy, from, n * size);
-    return copy;
-}
-
-/* Tables of all segments, one after the other. */
-static void segments(plait_plan *plan, saved *s, bool back) {
-    size_t node = 0, operand = 0, group = 0, shared = 0;
-    for (size_t i = 0; i < plan->n_segments; i++) {
-        plait_plan_segment *segment = &plan->segments[i];
-        plait_prepared *p = &segment->prepared;
-        size_t n = segment->n_nodes, n_groups = (size_t)p->n_groups, n_shared = (size_t)p->n_shared;
-#define MOVE(a, b, count)                                                                                    \
-    memcpy(back ? (void *)(a) : (void *)(b), back ? (void *)(b) : (void *)(a), (count) * sizeof *(a))
-        MOVE(segment->nodes, s->nodes + node, n);
-        MOVE(segment->operands, s->operands + operand, segment->n_operands);
-        MOVE(p->order, s->order + node, n);
-        MOVE(p->groups, s->groups + group, n_groups);
-        if (n_shared) MOVE(p->shared, s->shared + shared, n_shared);
-#undef MOVE
-        node += n, operand += segment->n_operands, group += n_groups, shared += n_shared;
-    }
-}
-
-static void save(plait_plan *plan, saved *s) {
-    size_t n = plan->graph->n_nodes;
-    memcpy(&s->plan, plan, sizeof s->plan);
-    s->values = copy_of(plan->values, plan->n_values, sizeof *s->values);
-    s->steps = copy_of(plan->steps, plan->n_steps, sizeof *s->steps);
-    s->waits = copy_of(plan->waits, plan->n_waits, sizeof *s->waits);
-    s->queues = copy_of(plan->queues, plan->n_queues, sizeof *s->queues);
-    s->transfers = copy_of(plan->transfers, plan->n_transfers, sizeof *s->transfers);
-    s->inputs = copy_of(plan->inputs, plan->n_inputs, sizeof *s->inputs);
-    s->outputs = copy_of(plan->outputs, plan->n_outputs, sizeof *s->outputs);
-    s->devices = copy_of(plan->devices, (size_t)plan->context->n_devices, sizeof *s->devices);
-    s->entries = copy_of(plan->residence->entries, plan->residence->n_entries, sizeof *s->entries);
-    s->nodes = calloc(n + 1, sizeof *s->nodes);
-    s->operands = calloc(n * (PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS) + 1, sizeof *s->operands);
-    s->order = calloc(n + 1, sizeof *s->order);
-    s->groups = calloc(n + 1, sizeof *s->groups);
-    s->shared = calloc(n * PLAIT_MAX_INPUTS + 1, sizeof *s->shared);
-    assert_true(s->nodes && s->operands && s->order && s->groups && s->shared);
-    segments(plan, s, false);
-}
-
-static void restore(plait_plan *plan, saved *s) {
-    memcpy(plan, &s->plan, sizeof s->plan);
-    memcpy(plan->values, s->values, plan->n_values * sizeof *s->values);
-    memcpy(plan->steps, s->steps, plan->n_steps * sizeof *s->steps);
-    if (plan->n_waits) memcpy(plan->waits, s->waits, plan->n_waits * sizeof *s->waits);
-    memcpy(plan->queues, s->queues, plan->n_queues * sizeof *s->queues);
-    if (plan->n_transfers) memcpy(plan->transfers, s->transfers, plan->n_transfers * sizeof *s->transfers);
-    memcpy(plan->inputs, s->inputs, plan->n_inputs * sizeof *s->inputs);
-    memcpy(plan->outputs, s->outputs, plan->n_outputs * sizeof *s->outputs);
-    memcpy(plan->devices, s->devices, (size_t)plan->context->n_devices * sizeof *s->devices);
-    memcpy(plan->residence->entries, s->entries, plan->residence->n_entries * sizeof *s->entries);
-    segments(plan, s, true);
-}
-
-static void forget(saved *s) {
-    void *blocks[] = {s->values, s->steps,    s->transfers, s->inputs, s->outputs, s->devices, s->entries,
-                      s->nodes,  s->operands, s->groups,    s->order,  s->shared,  s->waits,   s->queues};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-}
 
 /* ---- the test ---- */
 

@@ -1,0 +1,432 @@
+/* Runs of a plan on symbols: every two bytes of all memories hold a number that says which value they are part of. Queues
+ * and the host take their commands in a random order that their own order, signals and waits allow, as a run carries them
+ * out; a node's outputs are numbers made of all that it reads. What the host reads at the end of each step must be what
+ * the graph says, evaluated with memory of its own for every storage.
+ *
+ * An oracle for the proof: it uses addresses, steps, waits and signals of the plan, and nothing else that planning has
+ * concluded. It cannot prove a plan right; it can show one wrong. */
+#ifndef PLAIT_TESTS_SUPPORT_SYMBOLIC_H
+#define PLAIT_TESTS_SUPPORT_SYMBOLIC_H
+
+#include "plan/plan.h"
+#include "support/random_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SYMBOLIC_UNIT = 2, SYMBOLIC_ROUNDS = 4 };
+
+typedef struct symbolic_area {
+    uint64_t *symbols;
+    uint64_t size_bytes;
+} symbolic_area;
+
+static inline uint64_t symbolic_mix(uint64_t a, uint64_t b) {
+    a ^= b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2);
+    a *= 0xD6E8FEB86659FD93u;
+    return a ^ a >> 32;
+}
+
+static inline uint64_t symbolic_name(const char *text) {
+    uint64_t h = 1469598103934665603u;
+    for (; *text; text++) h = symbolic_mix(h, (unsigned char)*text);
+    return h;
+}
+
+static inline symbolic_area symbolic_make(uint64_t size_bytes) {
+    symbolic_area area = {calloc(size_bytes / SYMBOLIC_UNIT + 2, sizeof(uint64_t)), size_bytes};
+    if (!area.symbols) abort();
+    return area;
+}
+
+/* Symbols [begin, begin + size) or NULL when they leave the area. */
+static inline uint64_t *symbolic_at(symbolic_area *area, uint64_t begin, uint64_t size) {
+    if (!area || begin > area->size_bytes || size > area->size_bytes - begin) return NULL;
+    return area->symbols + begin / SYMBOLIC_UNIT;
+}
+
+/* ---- nodes ---- */
+
+/* Calls f for each block of elements, with its place in the operand's bytes. */
+#define SYMBOLIC_EACH(shape, at, body)                                                                       \
+    do {                                                                                                     \
+        int64_t per_block = plait_dtype_block_elems((shape)->dtype);                                         \
+        for (int64_t i3 = 0; i3 < (shape)->dims[3]; i3++)                                                    \
+            for (int64_t i2 = 0; i2 < (shape)->dims[2]; i2++)                                                \
+                for (int64_t i1 = 0; i1 < (shape)->dims[1]; i1++)                                            \
+                    for (int64_t i0 = 0; i0 < (shape)->dims[0] / per_block; i0++) {                          \
+                        const uint64_t at = (uint64_t)(i0 * (shape)->strides[0] + i1 * (shape)->strides[1] + \
+                                                       i2 * (shape)->strides[2] + i3 * (shape)->strides[3]); \
+                        body;                                                                                \
+                    }                                                                                        \
+    } while (0)
+
+static inline uint64_t symbolic_read(const plait_operand *shape, symbolic_area *area, uint64_t offset,
+                                     uint64_t h, bool *fault) {
+    uint64_t block = (uint64_t)plait_dtype_block_bytes(shape->dtype);
+    SYMBOLIC_EACH(shape, at, {
+        uint64_t *s = symbolic_at(area, offset + at, block);
+        if (!s) {
+            *fault = true;
+            return h;
+        }
+        for (uint64_t k = 0; k < (block + 1) / SYMBOLIC_UNIT; k++) h = symbolic_mix(h, s[k]);
+    });
+    return h;
+}
+
+static inline void symbolic_write(const plait_operand *shape, symbolic_area *area, uint64_t offset,
+                                  uint64_t h, bool *fault) {
+    uint64_t block = (uint64_t)plait_dtype_block_bytes(shape->dtype);
+    SYMBOLIC_EACH(shape, at, {
+        uint64_t *s = symbolic_at(area, offset + at, block);
+        if (!s) {
+            *fault = true;
+            return;
+        }
+        for (uint64_t k = 0; k < (block + 1) / SYMBOLIC_UNIT; k++) s[k] = symbolic_mix(h, at + k);
+    });
+}
+
+static inline uint64_t symbolic_op(const plait_op *op, const plait_attr *attrs) {
+    uint64_t h = symbolic_name(op->name);
+    for (int i = 0; i < op->n_attrs; i++) h = symbolic_mix(h, (uint64_t)attrs[i].i);
+    return h;
+}
+
+/* ---- what the graph says ---- */
+
+typedef struct symbolic_truth {
+    const plait_graph *graph;
+    uint64_t *outputs[SYMBOLIC_ROUNDS]; /* one number for each output */
+} symbolic_truth;
+
+static inline uint64_t symbolic_input(const char *name, uint64_t round, uint64_t k) {
+    return symbolic_mix(symbolic_mix(symbolic_name(name), round + 77), k);
+}
+
+static inline uint64_t symbolic_weight(const char *name, uint64_t k) {
+    return symbolic_mix(symbolic_name(name), k);
+}
+
+static inline void symbolic_fill_inputs(const plait_graph *graph, symbolic_area *storages, uint64_t round) {
+    for (size_t s = 0; s < graph->n_storages; s++) {
+        uint64_t n = storages[s].size_bytes / SYMBOLIC_UNIT;
+        for (uint64_t k = 0; graph->storages[s].kind == PLAIT_STORAGE_INPUT && k < n; k++)
+            storages[s].symbols[k] = symbolic_input(graph->storages[s].name, round, k);
+    }
+}
+
+static inline void symbolic_evaluate(const plait_graph *graph, symbolic_area *storages) {
+    bool fault = false;
+    for (size_t n = 0; n < graph->n_nodes; n++) {
+        const plait_graph_node *node = &graph->nodes[n];
+        uint64_t h = symbolic_op(node->op, node->attrs);
+        for (int i = 0; i < node->n_inputs; i++) {
+            const plait_graph_tensor *t = &graph->tensors[node->inputs[i]];
+            if (node->inputs[i]) h = symbolic_read(&t->shape, &storages[t->storage], t->offset, h, &fault);
+        }
+        for (int o = 0; o < node->n_outputs; o++) {
+            const plait_graph_tensor *t = &graph->tensors[node->outputs[o]];
+            symbolic_write(&t->shape, &storages[t->storage], t->offset, symbolic_mix(h, (uint64_t)o), &fault);
+        }
+    }
+    if (fault) abort();
+}
+
+static inline void symbolic_truth_init(symbolic_truth *truth, const plait_graph *graph) {
+    symbolic_area *storages = calloc(graph->n_storages + 1, sizeof *storages);
+    if (!storages) abort();
+    truth->graph = graph;
+    for (size_t s = 0; s < graph->n_storages; s++) {
+        storages[s] = symbolic_make(graph->storages[s].size_bytes);
+        for (uint64_t k = 0;
+             graph->storages[s].kind == PLAIT_STORAGE_WEIGHT && k < storages[s].size_bytes / SYMBOLIC_UNIT;
+             k++)
+            storages[s].symbols[k] = symbolic_weight(graph->storages[s].name, k);
+    }
+    for (uint64_t round = 0; round < SYMBOLIC_ROUNDS; round++) {
+        bool fault = false;
+        truth->outputs[round] = calloc(graph->n_outputs + 1, sizeof(uint64_t));
+        if (!truth->outputs[round]) abort();
+        symbolic_fill_inputs(graph, storages, round);
+        symbolic_evaluate(graph, storages);
+        for (size_t o = 0; o < graph->n_outputs; o++) {
+            const plait_graph_tensor *t = &graph->tensors[graph->outputs[o].tensor];
+            truth->outputs[round][o] = symbolic_read(&t->shape, &storages[t->storage], t->offset, 5, &fault);
+        }
+    }
+    for (size_t s = 0; s < graph->n_storages; s++) free(storages[s].symbols);
+    free(storages);
+}
+
+static inline void symbolic_truth_deinit(symbolic_truth *truth) {
+    for (int r = 0; r < SYMBOLIC_ROUNDS; r++) free(truth->outputs[r]);
+}
+
+/* ---- the plan ---- */
+
+typedef struct symbolic_run {
+    plait_plan *plan;
+    const symbolic_truth *truth;
+    const int64_t *dims;
+    uint64_t state; /* of the random numbers */
+    symbolic_area *arenas, *states, *inputs /* [place * n_devices + d] */, **weights;
+    symbolic_area *input_staging, *output_staging, *transfer_staging; /* [place] */
+    uint64_t *timelines;                                              /* [queue] */
+    size_t *next;     /* [queue] its next step of the list, counted over the rounds */
+    size_t submitted; /* rounds */
+    const char *wrong;
+} symbolic_run;
+
+static inline symbolic_area *symbolic_slot(symbolic_run *r, int device, uint32_t slot, size_t place) {
+    size_t n = (size_t)r->plan->context->n_devices, n_weights = r->plan->residence->devices[device].n_weights;
+    if (slot == PLAIT_SLOT_ARENA) return &r->arenas[device];
+    if (slot == PLAIT_SLOT_STATE) return &r->states[device];
+    if (slot == PLAIT_SLOT_INPUTS) return &r->inputs[place * n + (size_t)device];
+    return slot - PLAIT_SLOT_WEIGHTS < n_weights ? &r->weights[device][slot - PLAIT_SLOT_WEIGHTS] : NULL;
+}
+
+static inline void symbolic_copy(symbolic_run *r, symbolic_area *to, uint64_t to_offset, symbolic_area *from,
+                                 uint64_t from_offset, uint64_t size) {
+    uint64_t *target = symbolic_at(to, to_offset, size), *source = symbolic_at(from, from_offset, size);
+    if (size == 0) return;
+    if (!target || !source)
+        r->wrong = "bytes outside of a buffer are moved";
+    else
+        memmove(target, source, (size + 1) / SYMBOLIC_UNIT * sizeof *target);
+}
+
+static inline void symbolic_node(symbolic_run *r, int device, const plait_segment_node *node, size_t place) {
+    bool fault = false;
+    uint64_t h = symbolic_op(node->op, node->attrs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        const plait_segment_operand *o = &node->inputs[i];
+        if (node->present >> i & 1u)
+            h = symbolic_read(&o->shape, symbolic_slot(r, device, o->slot, place), o->offset, h, &fault);
+    }
+    for (int k = 0; k < node->n_outputs; k++) {
+        const plait_segment_operand *o = &node->outputs[k];
+        symbolic_write(&o->shape, symbolic_slot(r, device, o->slot, place), o->offset,
+                       symbolic_mix(h, (uint64_t)k), &fault);
+    }
+    if (fault) r->wrong = "a node leaves a buffer";
+}
+
+static inline void symbolic_launch(symbolic_run *r, const plait_plan_step *step, size_t place) {
+    const plait_plan_segment *segment = &r->plan->segments[step->item];
+    for (int g = 0; g < segment->prepared.n_groups && !r->wrong; g++) {
+        const plait_group *group = &segment->prepared.groups[g];
+        for (int k = group->first; k < group->first + group->n && !r->wrong; k++) {
+            uint64_t *scratch = symbolic_at(symbolic_slot(r, step->device, group->scratch_slot, place),
+                                            group->scratch_offset, group->scratch_bytes);
+            if (group->scratch_bytes && !scratch) r->wrong = "scratch leaves the arena";
+            for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
+            symbolic_node(r, step->device, &segment->nodes[segment->prepared.order[k]], place);
+            for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
+        }
+    }
+}
+
+static inline symbolic_area *symbolic_value(symbolic_run *r, uint32_t v, size_t place, uint64_t *out_offset) {
+    const plait_plan_value *value = &r->plan->values[v];
+    *out_offset = value->offset;
+    return symbolic_slot(r, value->device, value->slot, place);
+}
+
+static inline void symbolic_transfer(symbolic_run *r, const plait_plan_step *step, size_t place) {
+    const plait_plan_transfer *t = &r->plan->transfers[step->item];
+    uint64_t from, to, root = r->plan->graph->storages[r->plan->values[t->source].storage].size_bytes;
+    symbolic_area *source = symbolic_value(r, t->source, place, &from);
+    symbolic_area *target = symbolic_value(r, t->target, place, &to);
+    symbolic_area *staging = &r->transfer_staging[place];
+    for (size_t i = 0; i < plait_part_pieces(&t->part, true); i++) {
+        plait_box box;
+        uint64_t offset, staged;
+        plait_part_piece(&t->part, true, i, r->dims, root, &box, &offset, &staged);
+        for (uint64_t p = 0; p < box.n_planes; p++)
+            for (uint64_t k = 0; k < box.n_rows; k++) {
+                uint64_t at = offset + p * box.source_plane_pitch + k * box.source_row_pitch;
+                uint64_t there =
+                    t->staging_offset + staged + p * box.target_plane_pitch + k * box.target_row_pitch;
+                if (step->kind == PLAIT_STEP_MOVE)
+                    symbolic_copy(r, target, to + at, source, from + at, box.row_bytes);
+                else if (step->kind == PLAIT_STEP_SEND)
+                    symbolic_copy(r, staging, there, source, from + at, box.row_bytes);
+                else
+                    symbolic_copy(r, target, to + at, staging, there, box.row_bytes);
+            }
+    }
+}
+
+static inline void symbolic_step(symbolic_run *r, const plait_plan_step *step, size_t place) {
+    const plait_plan *plan = r->plan;
+    uint64_t offset, host_offset;
+    if (step->kind == PLAIT_STEP_LAUNCH) {
+        symbolic_launch(r, step, place);
+    } else if (step->kind == PLAIT_STEP_WRITE_INPUT) {
+        const plait_plan_input *input = &plan->inputs[step->item];
+        symbolic_area *host = &r->input_staging[place];
+        host_offset = input->host_offset;
+        if (input->home != PLAIT_NO_SLOT)
+            host = symbolic_value(r, plan->inputs[input->home].value, place, &host_offset);
+        symbolic_area *target = symbolic_value(r, input->value, place, &offset);
+        symbolic_copy(r, target, offset, host, host_offset, plan->graph->storages[input->storage].size_bytes);
+    } else if (step->kind == PLAIT_STEP_READ_OUTPUT) {
+        const plait_plan_output *output = &plan->outputs[step->item];
+        symbolic_area *source = symbolic_value(r, output->value, place, &offset);
+        symbolic_copy(r, &r->output_staging[place], output->host_offset, source,
+                      offset + output->source_offset, output->size_bytes);
+    } else {
+        symbolic_transfer(r, step, place);
+    }
+}
+
+/* True when the queue has a step whose waits are over; does it. */
+static inline bool symbolic_queue(symbolic_run *r, uint32_t q) {
+    const plait_plan *plan = r->plan;
+    size_t at = r->next[q], n = plan->n_steps;
+    while (at < r->submitted * n && plan->steps[at % n].queue != q) at++;
+    r->next[q] = at;
+    if (at >= r->submitted * n) return false;
+    const plait_plan_step *step = &plan->steps[at % n];
+    uint64_t round = at / n;
+    for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+        const plait_plan_step *other = &plan->steps[plan->waits[w].step];
+        uint64_t signals = plan->queues[other->queue].n_signals, before = plan->waits[w].before ? 1 : 0;
+        uint64_t value = round < before ? 0 : (round - before) * signals + other->signal;
+        if (r->timelines[other->queue] < value) return false;
+    }
+    symbolic_step(r, step, (size_t)round % (size_t)plan->depth);
+    uint64_t value = round * plan->queues[q].n_signals + step->signal;
+    if (step->signal && value > r->timelines[q]) r->timelines[q] = value;
+    r->next[q]++;
+    return true;
+}
+
+/* ---- the host ---- */
+
+static inline bool symbolic_ended(const symbolic_run *r, uint64_t round) {
+    for (size_t q = 0; q < r->plan->n_queues; q++)
+        if (r->plan->queues[q].awaited && r->timelines[q] < (round + 1) * r->plan->queues[q].n_signals)
+            return false;
+    return true;
+}
+
+static inline void symbolic_read_outputs(symbolic_run *r, uint64_t round) {
+    const plait_plan *plan = r->plan;
+    size_t place = (size_t)round % (size_t)plan->depth;
+    for (size_t o = 0; o < plan->n_outputs && !r->wrong; o++) {
+        bool fault = false;
+        const plait_graph_tensor *t = &plan->graph->tensors[plan->graph->outputs[o].tensor];
+        uint64_t h =
+            symbolic_read(&t->shape, &r->output_staging[place], plan->outputs[o].host_offset, 5, &fault);
+        if (fault || h != r->truth->outputs[round][o]) r->wrong = "an output is wrong";
+    }
+}
+
+static inline void symbolic_write_inputs(symbolic_run *r, uint64_t round) {
+    const plait_plan *plan = r->plan;
+    size_t place = (size_t)round % (size_t)plan->depth;
+    for (size_t i = 0; i < plan->n_inputs && !r->wrong; i++) {
+        const plait_plan_input *input = &plan->inputs[i];
+        const plait_graph_storage *storage = &plan->graph->storages[input->storage];
+        uint64_t offset = input->host_offset;
+        symbolic_area *area = &r->input_staging[place];
+        if (input->home != PLAIT_NO_SLOT && input->home != i) continue;
+        if (input->home == i) area = symbolic_value(r, input->value, place, &offset);
+        uint64_t *s = symbolic_at(area, offset, storage->size_bytes);
+        if (!s && storage->size_bytes) r->wrong = "the host leaves a buffer";
+        for (uint64_t k = 0; s && k < (storage->size_bytes + 1) / SYMBOLIC_UNIT; k++)
+            s[k] = symbolic_input(storage->name, round, k);
+    }
+}
+
+/* One thing that can be done, chosen at random; false when there is none. `slow`: a queue that goes on only when nobody
+ * else can, PLAIT_NO_SLOT: none. */
+static inline bool symbolic_move(symbolic_run *r, size_t *read, uint32_t slow) {
+    size_t n = r->plan->n_queues + 1, first = (size_t)random_next(&r->state, n);
+    for (size_t k = 0; k < n; k++) {
+        size_t who = (first + k) % n;
+        if (who < r->plan->n_queues) {
+            if (who != slow && symbolic_queue(r, (uint32_t)who)) return true;
+            continue;
+        }
+        if (r->submitted < SYMBOLIC_ROUNDS && r->submitted - *read < (size_t)r->plan->depth) {
+            symbolic_write_inputs(r, r->submitted++);
+            return true;
+        }
+        if (*read < r->submitted && symbolic_ended(r, *read)) {
+            symbolic_read_outputs(r, (*read)++);
+            return true;
+        }
+    }
+    return slow < r->plan->n_queues && symbolic_queue(r, slow);
+}
+
+static inline symbolic_area *symbolic_areas(size_t n, uint64_t size_bytes) {
+    symbolic_area *areas = calloc(n + 1, sizeof *areas);
+    if (!areas) abort();
+    for (size_t i = 0; i < n; i++) areas[i] = symbolic_make(size_bytes);
+    return areas;
+}
+
+static inline void symbolic_free(symbolic_area *areas, size_t n) {
+    for (size_t i = 0; i < n; i++) free(areas[i].symbols);
+    free(areas);
+}
+
+static inline void symbolic_fill_weights(symbolic_run *r) {
+    const plait_residence *residence = r->plan->residence;
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        const plait_resident *entry = &residence->entries[i];
+        if (entry->kind != PLAIT_STORAGE_WEIGHT) continue;
+        uint64_t *s = symbolic_at(&r->weights[entry->device][entry->slot - PLAIT_SLOT_WEIGHTS], entry->offset,
+                                  entry->size_bytes);
+        for (uint64_t k = 0; s && k < entry->size_bytes / SYMBOLIC_UNIT; k++)
+            s[k] = symbolic_weight(entry->name, k);
+    }
+}
+
+/* What goes wrong in one run with random numbers from the seed, NULL: nothing. */
+static inline const char *symbolic_check(plait_plan *plan, const symbolic_truth *truth, uint64_t seed) {
+    size_t n = (size_t)plan->context->n_devices, depth = (size_t)plan->depth, read = 0;
+    symbolic_run r = {.plan = plan, .truth = truth, .dims = plan->bounds, .state = seed};
+    r.arenas = calloc(n, sizeof *r.arenas);
+    r.states = calloc(n, sizeof *r.states);
+    r.inputs = calloc(n * depth, sizeof *r.inputs);
+    r.weights = calloc(n, sizeof *r.weights);
+    r.timelines = calloc(plan->n_queues, sizeof *r.timelines);
+    r.next = calloc(plan->n_queues, sizeof *r.next);
+    if (!r.arenas || !r.states || !r.inputs || !r.weights || !r.timelines || !r.next) abort();
+    for (size_t d = 0; d < n; d++) {
+        const plait_residence_device *resident = &plan->residence->devices[d];
+        r.arenas[d] = symbolic_make(plan->devices[d].arena_bytes);
+        r.states[d] = symbolic_make(resident->state_bytes);
+        for (size_t p = 0; p < depth; p++) r.inputs[p * n + d] = symbolic_make(plan->devices[d].input_bytes);
+        r.weights[d] = calloc(resident->n_weights + 1, sizeof **r.weights);
+        if (!r.weights[d]) abort();
+        for (size_t w = 0; w < resident->n_weights; w++)
+            r.weights[d][w] = symbolic_make(resident->weight_bytes[w]);
+    }
+    r.input_staging = symbolic_areas(depth, plan->input_staging_bytes);
+    r.output_staging = symbolic_areas(depth, plan->output_staging_bytes);
+    r.transfer_staging = symbolic_areas(depth, plan->transfer_staging_bytes);
+    symbolic_fill_weights(&r);
+    uint32_t slow = seed % 2 ? (uint32_t)random_next(&r.state, plan->n_queues) : PLAIT_NO_SLOT;
+    while (read < SYMBOLIC_ROUNDS && !r.wrong)
+        if (!symbolic_move(&r, &read, slow)) r.wrong = "everybody waits";
+    for (size_t d = 0; d < n; d++) symbolic_free(r.weights[d], plan->residence->devices[d].n_weights);
+    symbolic_free(r.arenas, n);
+    symbolic_free(r.states, n);
+    symbolic_free(r.inputs, n * depth);
+    symbolic_free(r.input_staging, depth);
+    symbolic_free(r.output_staging, depth);
+    symbolic_free(r.transfer_staging, depth);
+    free(r.weights);
+    free(r.timelines);
+    free(r.next);
+    return r.wrong;
+}
+
+#endif
