@@ -129,6 +129,8 @@ typedef struct plait_plan_options {
     plait_expected_steps steps; /* what predicted times are weighed by; both 0: steps at the bounds */
     const char *name;           /* for messages; NULL: the graph's */
     plait_plan_cache *cache;    /* of the same context; NULL: always a new plan */
+    int depth; /* steps of a run that may be in flight at a time, 2 to 16; 0: 2. Each takes staging and inputs of its own:
+                * more than 2 keep a pipeline of more than two devices busy */
 } plait_plan_options;
 
 /* Plans the sealed graph for the context's devices: residence, place, segment, prepare, order, memory, verify,

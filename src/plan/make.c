@@ -26,7 +26,6 @@ static plait_status init_tables(plait_plan *plan) {
     plan->devices = plait_arena_alloc(&plan->arena, (size_t)plan->context->n_devices, sizeof *plan->devices);
     plan->n_queues = (size_t)plan->context->n_devices * PLAIT_DEVICE_QUEUES;
     plan->queues = plait_arena_alloc(&plan->arena, plan->n_queues, sizeof *plan->queues);
-    plan->depth = 2;
     plan->residents = plait_arena_alloc(&plan->arena, graph->n_storages, sizeof *plan->residents);
     if (!plan->bounds || !plan->placements || !plan->devices || !plan->queues || !plan->residents)
         return plait_error_memory("plan", 0);
@@ -111,6 +110,9 @@ static plait_status (*const passes[PLAIT_PASS_COUNT])(plait_plan *) = {
 
 static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     uint64_t begin = plait_time_ns();
+    if (plan->depth < PLAIT_PLAN_DEPTH || plan->depth > PLAIT_PLAN_MAX_DEPTH)
+        return plait_error(PLAIT_INVALID_ARGUMENT, "depth %d, expected %d to %d", plan->depth,
+                           PLAIT_PLAN_DEPTH, PLAIT_PLAN_MAX_DEPTH);
     if (options && options->residence && options->residence->context != plan->context)
         return plait_error(PLAIT_INVALID_ARGUMENT, "its residence is of another context");
     PLAIT_TRY(init_tables(plan));
@@ -142,6 +144,7 @@ static plait_status try_to_make(plait_plan **out, plait_context *context, const 
     plan->context = context;
     plan->graph = plait_graph_retain(graph);
     plan->exact = options && options->exact;
+    plan->depth = plait_plan_depth(options);
     if (options) plan->steps_expected = options->steps;
     plait_arena_init_pooled(&plan->arena, &context->pool);
     plan->name = plait_arena_string(&plan->arena, options && options->name ? options->name : graph->name);

@@ -347,6 +347,12 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
 plait_status plait_plan_cache_make(plait_plan_cache *cache, plait_plan **out, plait_context *context,
                                    const plait_graph *graph, const plait_plan_options *options);
 
+enum { PLAIT_PLAN_DEPTH = 2, PLAIT_PLAN_MAX_DEPTH = 16 };
+/* Steps in flight that the options ask for. */
+static inline int plait_plan_depth(const plait_plan_options *options) {
+    return options && options->depth ? options->depth : PLAIT_PLAN_DEPTH;
+}
+
 /* The passes. */
 plait_status plait_plan_place(plait_plan *plan);
 plait_status plait_plan_segment_nodes(plait_plan *plan);

@@ -21,9 +21,10 @@
 
 /* What is known of a value while the accesses of its device are walked in program order. */
 typedef struct track {
-    int32_t last_write, last_any; /* the latest positions so far, -1: none */
-    int32_t first, last;          /* all positions lie between these; first -1: none so far */
-    bool from_host;               /* an input that the host writes where the device has it */
+    int32_t last_write, last_any;   /* the latest positions so far, -1: none */
+    int32_t write_place, any_place; /* and the places in their groups */
+    int32_t first, last;            /* all positions lie between these; first -1: none so far */
+    bool from_host;                 /* an input that the host writes where the device has it */
 } track;
 
 typedef struct proof {
@@ -31,6 +32,8 @@ typedef struct proof {
     plait_arena scratch;
     track *tracks;     /* [value] */
     int32_t *group_of; /* [node of the segment at hand] */
+    int32_t *place_of; /* [node of the segment at hand] in the order in which nodes run */
+    int32_t place;     /* of the node at hand */
     plait_life *lives;
     plait_life_pairs pairs;
 } proof;
@@ -90,12 +93,12 @@ static bool has_bytes(const plait_plan_value *value) {
 static plait_status check_order(const proof *p, uint32_t v, int32_t position, bool write) {
     const plait_plan_value *value = &p->plan->values[v];
     const track *t = &p->tracks[v];
-    int32_t before = write ? t->last_any : t->last_write;
+    int32_t before = write ? t->last_any : t->last_write, place = write ? t->any_place : t->write_place;
     bool made_here = value->slot == PLAIT_SLOT_ARENA || (value->slot == PLAIT_SLOT_INPUTS && !t->from_host);
     if (value->elided && t->first >= 0 && position != t->first)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" never exists, but two groups use it",
                            value_name(p->plan, v));
-    if (position < before)
+    if (position < before || (position == before && p->place < place))
         return plait_error(PLAIT_INTERNAL,
                            "proof: \"%s\" is %s at position %d, before position %d of an earlier node",
                            value_name(p->plan, v), write ? "written" : "read", position, before);
@@ -113,8 +116,10 @@ static plait_status add_access(proof *p, uint32_t v, int32_t position, bool writ
     PLAIT_TRY(check_order(p, v, position, write));
     if (has_bytes(value) && (begin < value->offset || begin + size > value->offset + value->size_bytes))
         return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"", value_name(p->plan, v));
-    if (write && position > t->last_write) t->last_write = position;
-    if (position > t->last_any) t->last_any = position;
+    if (write && position > t->last_write) t->last_write = position, t->write_place = p->place;
+    if (position > t->last_any) t->last_any = position, t->any_place = p->place;
+    if (write && position == t->last_write && p->place > t->write_place) t->write_place = p->place;
+    if (position == t->last_any && p->place > t->any_place) t->any_place = p->place;
     if (t->first < 0 || position < t->first) t->first = position;
     if (position > t->last) t->last = position;
     return PLAIT_OK;
@@ -224,10 +229,15 @@ static plait_status add_launch(proof *p, const plait_plan_step *step, int32_t po
     for (int g = 0; g < prepared->n_groups; g++) {
         const plait_group *group = &prepared->groups[g];
         PLAIT_TRY(check_scratch(p->plan, step->device, group));
-        for (int k = group->first; k < group->first + group->n; k++) p->group_of[prepared->order[k]] = g;
+        for (int k = group->first; k < group->first + group->n; k++) {
+            p->group_of[prepared->order[k]] = g;
+            p->place_of[prepared->order[k]] = k;
+        }
     }
-    for (uint32_t n = 0; n < segment->n_nodes; n++)
+    for (uint32_t n = 0; n < segment->n_nodes; n++) {
+        p->place = p->place_of[n];
         PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, position + p->group_of[n]));
+    }
     return PLAIT_OK;
 }
 
@@ -399,10 +409,12 @@ static plait_status allocate(proof *p) {
     size_t n_lives = plan->n_values + (size_t)plan->facts.n_groups;
     p->tracks = plait_arena_alloc(&p->scratch, plan->n_values, sizeof *p->tracks);
     p->group_of = plait_arena_alloc(&p->scratch, plan->graph->n_nodes, sizeof *p->group_of);
+    p->place_of = plait_arena_alloc(&p->scratch, plan->graph->n_nodes, sizeof *p->place_of);
     p->lives = plait_arena_alloc(&p->scratch, n_lives, sizeof *p->lives);
-    if (!p->tracks || !p->group_of || !p->lives)
+    if (!p->tracks || !p->group_of || !p->place_of || !p->lives)
         return plait_error_memory("proof", n_lives * sizeof *p->lives);
-    for (size_t v = 0; v < plan->n_values; v++) p->tracks[v] = (track){-1, -1, -1, -1, false};
+    for (size_t v = 0; v < plan->n_values; v++)
+        p->tracks[v] = (track){.last_write = -1, .last_any = -1, .first = -1, .last = -1};
     for (size_t i = 0; i < plan->n_inputs; i++)
         if (plan->inputs[i].device >= 0 && plan->inputs[i].home == i)
             p->tracks[plan->inputs[i].value].from_host = true;

@@ -87,8 +87,24 @@ static plait_status check_ranges(range *ranges, size_t n, const uint64_t *areas,
     return PLAIT_OK;
 }
 
+/* The host writes an input once: all who read it find it in that place. */
+static plait_status check_one_place(const plait_plan *plan, range *ranges) {
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        const plait_plan_input *input = &plan->inputs[i];
+        uint64_t at = input->home == PLAIT_NO_SLOT ? input->host_offset : UINT64_MAX - input->home;
+        ranges[i] = (range){.begin = at, .area = input->storage};
+    }
+    if (plan->n_inputs) qsort(ranges, plan->n_inputs, sizeof *ranges, by_place);
+    for (size_t i = 1; i < plan->n_inputs; i++)
+        if (ranges[i].area == ranges[i - 1].area && ranges[i].begin != ranges[i - 1].begin)
+            return plait_error(PLAIT_INTERNAL, "proof: input staging: \"%s\" is expected in two places",
+                               plan->graph->storages[ranges[i].area].name);
+    return PLAIT_OK;
+}
+
 static plait_status check_inputs(const plait_plan *plan, range *ranges, uint64_t *areas) {
     size_t n = 0;
+    PLAIT_TRY(check_one_place(plan, ranges));
     for (int d = 0; d < plan->context->n_devices; d++) areas[d] = plan->devices[d].input_bytes;
     for (size_t i = 0; i < plan->n_inputs; i++) {
         const plait_plan_input *input = &plan->inputs[i];

@@ -202,7 +202,10 @@ static plait_status walk_step(history *h, size_t s) {
     }
     const plait_plan_output *output = &plan->outputs[step->item];
     uint32_t tensor = plan->graph->outputs[output->output].tensor;
-    if (plan->values[output->value].storage != plan->graph->tensors[tensor].storage)
+    const plait_graph_tensor *shown = &plan->graph->tensors[tensor];
+    if (output->value >= plan->n_values || plan->values[output->value].storage != shown->storage ||
+        output->source_offset != shown->offset ||
+        output->size_bytes != (uint64_t)plait_operand_span_bytes(&shown->shape))
         return plait_error(PLAIT_INTERNAL, "proof: output \"%s\" is read from \"%s\"",
                            plan->graph->outputs[output->output].name, name_of(plan, output->value));
     h->shown[output->output] = true;

@@ -1,5 +1,6 @@
 /* Plans for several devices, damaged in every way at every place: the proof refuses the damage, or runs on symbols, in
  * many orders of the commands, show nothing wrong with what it let pass. And plans that are whole pass both. */
+/* labels: slow */
 #include "plan/plan.h"
 
 #include "support/fake_device.h"
@@ -14,7 +15,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { ORDERS = 24, WHOLE_ORDERS = 60 };
+enum { ORDERS = 12, WHOLE_ORDERS = 40 };
 
 static void assert_ok(plait_status status) {
     if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
@@ -235,21 +236,22 @@ static bool operand_before(plait_plan *plan, size_t k) {
     return o != NULL;
 }
 
-static plait_group *group_at(plait_plan *plan, size_t k) {
+static plait_group *scratch_at(plait_plan *plan, size_t k) {
     for (size_t s = 0; s < plan->n_segments; s++)
         for (int g = 0; g < plan->segments[s].prepared.n_groups; g++)
-            if (k-- == 0) return &plan->segments[s].prepared.groups[g];
+            if (plan->segments[s].prepared.groups[g].scratch_bytes && k-- == 0)
+                return &plan->segments[s].prepared.groups[g];
     return NULL;
 }
 
 static bool scratch_behind(plait_plan *plan, size_t k) {
-    plait_group *group = group_at(plan, k);
+    plait_group *group = scratch_at(plan, k);
     if (group) group->scratch_offset += 64;
     return group != NULL;
 }
 
 static bool scratch_first(plait_plan *plan, size_t k) {
-    plait_group *group = group_at(plan, k);
+    plait_group *group = scratch_at(plan, k);
     if (group) group->scratch_offset = 0;
     return group != NULL;
 }
@@ -326,20 +328,24 @@ static bool transfer_other_way(plait_plan *plan, size_t k) {
 
 static bool transfer_staged_elsewhere(plait_plan *plan, size_t k) {
     if (k >= plan->n_transfers * 2) return false;
-    plan->transfers[k / 2].staging_offset += k % 2 ? 64 : (uint64_t)-64;
+    if (plan->transfers[k / 2].route == PLAIT_ROUTE_STAGED)
+        plan->transfers[k / 2].staging_offset += k % 2 ? 64 : (uint64_t)-64;
     return true;
 }
 
 static bool staging_of_other(plait_plan *plan, size_t k) {
     if (k >= plan->n_transfers * plan->n_transfers) return false;
-    plan->transfers[k / plan->n_transfers].staging_offset =
-        plan->transfers[k % plan->n_transfers].staging_offset;
+    plait_plan_transfer *a = &plan->transfers[k / plan->n_transfers];
+    const plait_plan_transfer *b = &plan->transfers[k % plan->n_transfers];
+    if (a->route == PLAIT_ROUTE_STAGED && b->route == PLAIT_ROUTE_STAGED)
+        a->staging_offset = b->staging_offset;
     return true;
 }
 
 static bool input_elsewhere(plait_plan *plan, size_t k) {
     if (k >= plan->n_inputs * 2) return false;
-    plan->inputs[k / 2].host_offset += k % 2 ? 64 : (uint64_t)-64;
+    if (plan->inputs[k / 2].home == PLAIT_NO_SLOT)
+        plan->inputs[k / 2].host_offset += k % 2 ? 64 : (uint64_t)-64;
     return true;
 }
 
@@ -485,18 +491,22 @@ static const char *try_orders(fixture *f, int n_orders) {
 }
 
 typedef struct tally {
-    int tried, caught, harmless;
+    int tried, caught, harmless, missed;
 } tally;
 
 static void try_kind(fixture *f, saved *s, const struct kind *kind, tally *t) {
     for (size_t k = 0; kind->damage(f->plan, k); k++) {
+        if (same_as_saved(f->plan, s)) continue; /* no damage at this place */
         plait_status status = plait_plan_verify(f->plan);
         const char *wrong = status == PLAIT_OK ? try_orders(f, ORDERS) : NULL;
         t->tried++;
         t->caught += status != PLAIT_OK;
         t->harmless += status == PLAIT_OK;
         restore(f->plan, s);
-        if (wrong) fail_msg("%s, place %zu: the proof lets it pass, but %s", kind->name, k, wrong);
+        if (wrong) {
+            print_error("%s, place %zu: the proof lets it pass, but %s\n", kind->name, k, wrong);
+            t->missed++;
+        }
         if (status != PLAIT_OK && status != PLAIT_INTERNAL)
             fail_msg("%s, place %zu: %s", kind->name, k, plait_error_message());
     }
@@ -504,7 +514,7 @@ static void try_kind(fixture *f, saved *s, const struct kind *kind, tally *t) {
 
 static void test_damage(void **state) {
     (void)state;
-    tally sums[KINDS] = {{0, 0, 0}}, all = {0, 0, 0};
+    tally sums[KINDS] = {{0, 0, 0, 0}}, all = {0, 0, 0, 0};
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         fixture f = {0};
         saved s = {0};
@@ -520,10 +530,12 @@ static void test_damage(void **state) {
         print_message("%-42s %5d places, %5d caught, %5d harmless\n", kinds[k].name, sums[k].tried,
                       sums[k].caught, sums[k].harmless);
         if (sums[k].caught == 0) fail_msg("%s: never caught", kinds[k].name);
+        all.missed += sums[k].missed;
         all.tried += sums[k].tried, all.caught += sums[k].caught, all.harmless += sums[k].harmless;
     }
     print_message("%d places, %.2f%% caught, the rest harmless in %d orders\n", all.tried,
                   100.0 * all.caught / all.tried, ORDERS);
+    if (all.missed) fail_msg("%d kinds of harm were let pass", all.missed);
 }
 
 /* The oracle sees what the proof refuses: else it would prove nothing about the rest. */

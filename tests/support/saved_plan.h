@@ -93,4 +93,33 @@ static inline void forget(saved *s) {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
+static inline bool saved_equal(const void *a, const void *b, size_t n, size_t size) {
+    return n == 0 || memcmp(a, b, n * size) == 0;
+}
+
+/* True when the tables are as they were saved. */
+static inline bool same_as_saved(plait_plan *plan, saved *s) {
+    saved now = {0};
+    save(plan, &now);
+    bool same = memcmp(&now.plan, &s->plan, sizeof now.plan) == 0;
+#define SAME(table, n) same = same && saved_equal(now.table, s->table, (n), sizeof *now.table)
+    SAME(values, plan->n_values);
+    SAME(steps, plan->n_steps);
+    SAME(waits, plan->n_waits);
+    SAME(queues, plan->n_queues);
+    SAME(transfers, plan->n_transfers);
+    SAME(inputs, plan->n_inputs);
+    SAME(outputs, plan->n_outputs);
+    SAME(devices, (size_t)plan->context->n_devices);
+    SAME(entries, plan->residence->n_entries);
+    SAME(nodes, plan->graph->n_nodes);
+    SAME(operands, plan->graph->n_nodes * (PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS));
+    SAME(order, plan->graph->n_nodes);
+    SAME(groups, plan->graph->n_nodes);
+    SAME(shared, plan->graph->n_nodes * PLAIT_MAX_INPUTS);
+#undef SAME
+    forget(&now);
+    return same;
+}
+
 #endif
