@@ -45,6 +45,8 @@ UNLAWFUL = [
     ({'include/plait/a.h': '/* A. */\n/* B. */\nsize_t f(void);\n'}, 'does not compile alone as c17'),
     ({'include/plait/a.h': '/* A. */\n/* B. */\nint f(int class);\n'}, 'does not compile alone as c++17'),
     ({'tests/golden/big': 'x' * (30 * 2**20)}, 'tests/golden: 31457'),
+    ({'docs/covered-reports.md': '| B001 | all | `base/none` |\n'}, 'base/none: there is no tests/base/test_none.c'),
+    ({'docs/covered-reports.md': '| B001 | all | `base/a:gone` |\n', 'tests/base/test_a.c': '/* a */\n'}, 'has no such case'),
 ]
 
 
@@ -55,7 +57,7 @@ def run(files):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return subprocess.run([CHECK_TREE, '--root', root, '--cc', sys.argv[1] if len(sys.argv) > 1 else 'cc', '--only',
-                               'includes,sizes,comments,guides,paths,words,calls,headers,golden'],
+                               'includes,sizes,comments,guides,paths,words,calls,headers,golden,covered'],
                               capture_output=True, text=True)
 
 
