@@ -215,7 +215,7 @@ static plait_status run(plait_conf *c, desk *d) {
     PLAIT_TRY(plait_conf_run_device(&d->w, way, again));
     PLAIT_TRY(time_it(c, d, way));
     if (!c->computes) return PLAIT_OK;
-    c->result.hash = plait_hash_bytes(once, d->w.device_bytes, 1);
+    c->result.hash = plait_conf_hash(&d->w, once);
     PLAIT_TRY(find_limits(d));
     PLAIT_TRY(plait_conf_run_reference(&d->w));
     PLAIT_TRY(compare(c, d, once));

@@ -257,7 +257,7 @@ static plait_status run_ways(plait_conf *c, plait_conf_work *w) {
     PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_WHOLE, fused));
     c->result.launch_ns = w->launch_ns;
     if (!c->computes) return PLAIT_OK;
-    c->result.hash = plait_hash_bytes(single, w->device_bytes, 1);
+    c->result.hash = plait_conf_hash(w, single);
     PLAIT_TRY(compare(w, single, fused, "the segment"));
     PLAIT_TRY(plait_conf_run_device(w, PLAIT_CONF_SHARING, fused));
     PLAIT_TRY(compare(w, single, fused, "the segment with shared memory"));

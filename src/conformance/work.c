@@ -2,6 +2,7 @@
 #include "conformance/work.h"
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/size.h"
 #include "conformance/kit.h"
 #include "op/reference.h"
@@ -185,6 +186,14 @@ plait_status plait_conf_freeze(plait_conf_work *w) {
 
 unsigned char *plait_conf_image(plait_conf_work *w) {
     return plait_arena_alloc(&w->arena, w->device_bytes, 1);
+}
+
+uint64_t plait_conf_hash(const plait_conf_work *w, const unsigned char *image) {
+    uint64_t hash = 1;
+    for (int v = 0; v < w->n_values; v++)
+        if (w->values[v].written)
+            hash = plait_hash_bytes(image + w->values[v].offset, w->values[v].size_bytes, hash);
+    return hash;
 }
 
 static void set_dims(const plait_conf_work *w, plait_operand *operand, const plait_extent *outer) {

@@ -85,6 +85,8 @@ plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_n
 
 /* Bytes of a value on the device: the packing's, when there is one. */
 plait_status plait_conf_device_bytes(const plait_conf_work *w, int value, uint64_t *out);
+/* Of the bytes of all values that nodes write: the same on devices that keep weights in other forms. */
+uint64_t plait_conf_hash(const plait_conf_work *w, const unsigned char *image);
 /* Room for a device image, from the arena. */
 unsigned char *plait_conf_image(plait_conf_work *w);
 /* Host image (file form) -> buffer of an image. */
