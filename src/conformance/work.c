@@ -191,8 +191,7 @@ unsigned char *plait_conf_image(plait_conf_work *w) {
 uint64_t plait_conf_hash(const plait_conf_work *w, const unsigned char *image) {
     uint64_t hash = 1;
     for (int v = 0; v < w->n_values; v++)
-        if (w->values[v].written)
-            hash = plait_hash_bytes(image + w->values[v].offset, w->values[v].size_bytes, hash);
+        if (w->values[v].written) hash = plait_hash_bytes(image + w->shown[v], w->values[v].size_bytes, hash);
     return hash;
 }
 
