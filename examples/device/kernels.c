@@ -41,18 +41,23 @@ static float half_to_float(const unsigned char *bytes) {
     uint16_t half;
     memcpy(&half, bytes, sizeof half);
     bool finite = (half & 0x7c00) != 0x7c00;
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13 | (finite ? 0 : 0x7f800000u);
+    uint32_t bits = (uint32_t)(half & 0x8000) << 16 | (uint32_t)(half & 0x7fff) << 13;
+    if (!finite) bits |= 0x7f800000;
     float value;
     memcpy(&value, &bits, sizeof value);
-    if (finite) value *= 0x1p112f;
-    return half >> 15 ? -value : value;
+    return finite ? value * 0x1p112f : value;
 }
 
 static float dot_f16(const void *weights, const float *x, int64_t k) {
+    enum { CHUNK = 32 };
     const unsigned char *halves = weights;
-    float lanes[LANES] = {0};
-    for (int64_t i = 0; i < k; i++) lanes[i % LANES] += half_to_float(halves + 2 * i) * x[i];
-    return add_lanes(lanes);
+    float total = 0, numbers[CHUNK];
+    for (int64_t i = 0; i < k; i += CHUNK) {
+        int64_t n = k - i < CHUNK ? k - i : CHUNK;
+        for (int64_t j = 0; j < n; j++) numbers[j] = half_to_float(halves + 2 * (i + j));
+        total += dot_f32(numbers, x + i, n);
+    }
+    return total;
 }
 
 /* Blocks of 32: a scale, an offset, and 16 bytes of two numbers each, the first 16 in the low halves. */
