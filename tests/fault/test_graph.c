@@ -161,6 +161,51 @@ static plait_status own_life(void *user) {
     return status;
 }
 
+/* A graph of branches, whose groups take other turns, planned through a cache: made, found by a copy, made again. */
+static plait_status make_branches(plait_graph **out) {
+    plait_graph *g = plait_graph_create(NULL);
+    if (!g) return no_graph();
+    plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(16, 64)), at[6];
+    plait_tensor in = plait_weight(g, "in", PLAIT_F32, PLAIT_SHAPE(16, 256));
+    plait_tensor back = plait_weight(g, "back", PLAIT_F32, PLAIT_SHAPE(256, 16));
+    for (int b = 0; b < 6; b++) at[b] = plait_matmul(g, in, x);
+    for (int b = 0; b < 6; b++) at[b] = plait_matmul(g, back, at[b]);
+    for (int b = 1; b < 6; b++) at[0] = plait_add(g, at[0], at[b]);
+    plait_output(g, "y", at[0]);
+    plait_status status = plait_graph_seal(g);
+    if (status == PLAIT_OK)
+        *out = g;
+    else
+        plait_graph_destroy(g);
+    return status;
+}
+
+static plait_status plan_cached(plait_context *context, plait_plan_cache *cache, plait_plan **out) {
+    plait_graph *graph = NULL;
+    plait_status status = make_branches(&graph);
+    if (status == PLAIT_OK)
+        status = plait_plan_make(out, context, graph, &(plait_plan_options){.cache = cache});
+    plait_graph_destroy(graph);
+    return status;
+}
+
+static plait_status cache_life(void *user) {
+    plait_context *context = NULL;
+    plait_plan_cache *cache = NULL;
+    plait_plan *plans[3] = {NULL};
+    PLAIT_TRY(plait_context_open(&context, user, NULL));
+    plait_status status = plait_plan_cache_create(&cache, context, 2);
+    for (int i = 0; i < 3 && status == PLAIT_OK; i++) {
+        status = plan_cached(context, cache, &plans[i]);
+        if (status == PLAIT_OK && i == 1) plait_plan_cache_clear(cache);
+    }
+    if (status == PLAIT_OK && (plans[0] != plans[1] || plans[1] == plans[2])) status = PLAIT_INTERNAL;
+    for (int i = 0; i < 3; i++) plait_plan_release(plans[i]);
+    plait_plan_cache_destroy(cache);
+    plait_context_close(context);
+    return status;
+}
+
 static void test_plans_and_runs(void **state) {
     (void)state;
     static const char *const lists[] = {"fake", "fake:lack=attention,fake:lack=kv_write:group=2"};
@@ -171,6 +216,8 @@ static void test_plans_and_runs(void **state) {
         fault_each_named(lists[i], own_life, &j);
         plait_graph_destroy(j.graph);
     }
+    fault_each_named("a plan cache", cache_life, (char[]){"fake"});
+    fault_each_named("a plan cache, chunks", cache_life, (char[]){"sim:max-buffer=128KiB"});
 }
 
 /* ---- law 8 ---- */
