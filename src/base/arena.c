@@ -126,7 +126,7 @@ static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
     return chunk;
 }
 
-void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes) {
+void *plait_arena_take(plait_arena *arena, size_t n, size_t size_bytes) {
     size_t bytes, padded;
     if (!plait_mul_size(n, size_bytes, &bytes)) return NULL;
     if (!plait_add_size(bytes, _Alignof(max_align_t) - 1 + ARENA_GAP, &padded)) return NULL;
@@ -142,7 +142,12 @@ void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes) {
     chunk->used_bytes += padded;
     arena->used_bytes += padded;
     ARENA_OPEN(p, bytes);
-    memset(p, 0, bytes);
+    return p;
+}
+
+void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes) {
+    void *p = plait_arena_take(arena, n, size_bytes);
+    if (p) memset(p, 0, n * size_bytes);
     return p;
 }
 

@@ -43,6 +43,8 @@ void *plait_arena_alloc(plait_arena *arena, size_t n, size_t size_bytes);
  * what it leaves behind stays there until the arena ends. */
 plait_status plait_arena_grow(plait_arena *arena, void *items_pointer, size_t *capacity, size_t needed,
                               size_t size_bytes, size_t max, const char *what);
+/* The same with whatever bytes were there: for large tables whose every entry is written before it is read. */
+void *plait_arena_take(plait_arena *arena, size_t n, size_t size_bytes);
 /* Copies of a string, NUL-terminated, or NULL. */
 char *plait_arena_string(plait_arena *arena, const char *text);
 char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n);

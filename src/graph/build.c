@@ -209,6 +209,7 @@ plait_status plait_graph_add_tensor(plait_graph *graph, const plait_graph_tensor
     PLAIT_TRY(plait_grow(&graph->tensors, &graph->tensor_capacity, graph->n_tensors + 1, sizeof *row,
                          PLAIT_GRAPH_MAX_ENTRIES, "graph tensors"));
     graph->tensors[graph->n_tensors] = *row;
+    graph->tensors[graph->n_tensors].span_bytes = (uint64_t)plait_operand_span_bytes(&row->shape);
     *out = (uint32_t)graph->n_tensors++;
     return PLAIT_OK;
 }

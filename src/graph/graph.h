@@ -39,8 +39,9 @@ typedef struct plait_graph_tensor {
     plait_extent outer;  /* dim < 0: constant */
     int rank;
     uint32_t storage;
-    uint64_t offset; /* bytes from the start of the storage */
-    uint32_t node;   /* that made this value; PLAIT_NO_NODE for inputs, weights and states as they begin */
+    uint64_t offset;     /* bytes from the start of the storage */
+    uint64_t span_bytes; /* at the bounds, from the first element to the last */
+    uint32_t node; /* that made this value; PLAIT_NO_NODE for inputs, weights and states as they begin */
     uint32_t output_index; /* of that node */
     uint32_t base;         /* for a view: the tensor viewed; 0: not a view */
 } plait_graph_tensor;

@@ -178,6 +178,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
                                        .node = (uint32_t)graph->n_nodes};
         rows[o].rank = plait_graph_rank(rows[o].shape.dims, &rows[o].outer);
         if (o == 0 && use->op->writes_input >= 0) PLAIT_TRY(in_place_row(graph, use->op, inputs, &rows[o]));
+        rows[o].span_bytes = (uint64_t)plait_operand_span_bytes(&rows[o].shape);
     }
     for (int o = 0; o < use->n_outputs; o++) { /* cannot fail any more: room was reserved */
         if (o > 0 || use->op->writes_input < 0) {
@@ -185,7 +186,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
                                            .name = node.name,
                                            .block = node.block,
                                            .root = (uint32_t)graph->n_tensors,
-                                           .size_bytes = (uint64_t)plait_operand_span_bytes(&rows[o].shape)};
+                                           .size_bytes = rows[o].span_bytes};
             rows[o].storage = (uint32_t)graph->n_storages;
             graph->storages[graph->n_storages++] = storage;
         }

@@ -532,20 +532,27 @@ static void mend_all(packer *p, uint64_t bound) {
 
 /* ---- together ---- */
 
+/* What the sweep needs; `near` holds its gaps, one more than there are items. */
 static plait_status allocate(packer *p) {
-    size_t n = p->n + 1; /* the sweep's gaps are one more than its items */
+    size_t n = p->n + 1;
     p->by_birth = plait_alloc_array(n, sizeof *p->by_birth);
+    p->near = plait_alloc_array(n, sizeof *p->near);
+    p->waiting = plait_alloc_array(n, sizeof *p->waiting);
+    p->best = plait_alloc_array(n, sizeof *p->best);
+    bool all = p->by_birth && p->near && p->waiting && p->best;
+    return all ? PLAIT_OK : plait_error_memory("packing", n * sizeof *p->near);
+}
+
+/* What the others need beside that. */
+static plait_status allocate_more(packer *p) {
+    size_t n = p->n + 1;
     p->places = plait_alloc_array(n, sizeof *p->places);
     p->order = plait_alloc_array(n, sizeof *p->order);
-    p->near = plait_alloc_array(n, sizeof *p->near);
     p->ends = plait_alloc_array(n, sizeof *p->ends);
     p->sums = plait_alloc_array(2 * n, sizeof *p->sums);
-    p->waiting = plait_alloc_array(n, sizeof *p->waiting);
     p->thrown = plait_alloc_array(n, sizeof *p->thrown);
-    p->best = plait_alloc_array(n, sizeof *p->best);
-    bool all = p->by_birth && p->places && p->order && p->near && p->ends && p->sums && p->waiting &&
-               p->thrown && p->best;
-    return all ? PLAIT_OK : plait_error_memory("packing", n * 2 * sizeof *p->near);
+    bool all = p->places && p->order && p->ends && p->sums && p->thrown;
+    return all ? PLAIT_OK : plait_error_memory("packing", n * 2 * sizeof *p->ends);
 }
 
 static void packer_deinit(packer *p) {
@@ -568,6 +575,7 @@ static plait_status pack(packer *p, uint64_t bound) {
     PLAIT_TRY(sort_by_birth(p));
     PLAIT_TRY(sweep(p));
     if (p->best_bytes > bound) {
+        PLAIT_TRY(allocate_more(p));
         PLAIT_TRY(count_pairs(p, &n_pairs));
         PLAIT_TRY(build_lanes(p));
         bool few = n_pairs <= SETTLE_PER_ITEM * (uint64_t)p->n + WORK_AT_LEAST;

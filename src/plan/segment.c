@@ -445,7 +445,10 @@ static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t 
     segment->n_operands += (size_t)node->n_inputs + (size_t)node->n_outputs;
     memcpy(out->attrs, node->attrs, sizeof node->attrs);
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!node->inputs[i]) continue;
+        if (!node->inputs[i]) {
+            out->inputs[i] = (plait_segment_operand){0};
+            continue;
+        }
         uint32_t v = find_value(b, graph->tensors[node->inputs[i]].storage, segment->device) - 1;
         b->holdings[v].touched = place;
         out->inputs[i] = operand_of(b, node->inputs[i], v);
@@ -478,11 +481,11 @@ static plait_status build_segment(builder *b, uint32_t first, uint32_t end) {
         GROW(&plan->arena, plan->segments, plan->segment_capacity, plan->n_segments + 1, "plan segments"));
     plait_plan_segment *segment = &plan->segments[plan->n_segments];
     *segment = (plait_plan_segment){.device = device, .first_node = first};
-    segment->nodes = plait_arena_alloc(&plan->arena, end - first, sizeof *segment->nodes);
+    segment->nodes = plait_arena_take(&plan->arena, end - first, sizeof *segment->nodes);
     size_t n_operands = 0;
     for (uint32_t n = first; n < end; n++)
         n_operands += (size_t)plan->graph->nodes[n].n_inputs + (size_t)plan->graph->nodes[n].n_outputs;
-    segment->operands = plait_arena_alloc(&plan->arena, n_operands, sizeof *segment->operands);
+    segment->operands = plait_arena_take(&plan->arena, n_operands, sizeof *segment->operands);
     if (!segment->nodes || !segment->operands)
         return plait_error_memory("plan segments", n_operands * sizeof *segment->operands);
     for (uint32_t n = first; n < end; n++) PLAIT_TRY(fill_node(b, segment, n, place));

@@ -30,7 +30,9 @@ typedef struct track {
 typedef struct proof {
     const plait_plan *plan;
     plait_arena scratch;
-    track *tracks;     /* [value] */
+    track *tracks;    /* [value] */
+    uint64_t *limits; /* [slot] bytes, of the device at hand */
+    size_t n_slots;
     int32_t *group_of; /* [node of the segment at hand] */
     int32_t *place_of; /* [node of the segment at hand] in the order in which nodes run */
     int32_t place;     /* of the node at hand */
@@ -44,42 +46,40 @@ static const char *value_name(const plait_plan *plan, uint32_t value) {
 
 /* ---- reach ---- */
 
-static plait_status slot_bytes(const plait_plan *plan, int device, uint32_t slot, uint64_t *out) {
+/* Bytes of every slot of a device: what an address there may reach. */
+static plait_status find_limits(proof *p, int device) {
+    const plait_plan *plan = p->plan;
     const plait_residence_device *row = &plan->residence->devices[device];
-    uint64_t chunk = plan->context->devices[device].chunk_bytes, first;
-    switch (slot) {
-    case PLAIT_SLOT_ARENA:
-        *out = plan->devices[device].arena_bytes;
-        if (chunk && *out > chunk) *out = chunk;
-        return PLAIT_OK;
-    case PLAIT_SLOT_INPUTS: *out = plan->devices[device].input_bytes; return PLAIT_OK;
-    case PLAIT_SLOT_STATE: *out = row->state_bytes; return PLAIT_OK;
-    default: break;
+    uint64_t chunk = plan->context->devices[device].chunk_bytes, left = plan->devices[device].arena_bytes;
+    p->n_slots = plait_plan_slot_count(plan, device);
+    p->limits = plait_arena_alloc(&p->scratch, p->n_slots, sizeof *p->limits);
+    if (!p->limits) return plait_error_memory("proof", p->n_slots * sizeof *p->limits);
+    p->limits[PLAIT_SLOT_INPUTS] = plan->devices[device].input_bytes;
+    p->limits[PLAIT_SLOT_STATE] = row->state_bytes;
+    for (size_t w = 0; w < row->n_weights; w++) p->limits[PLAIT_SLOT_WEIGHTS + w] = row->weight_bytes[w];
+    for (uint64_t c = 0; c == 0 || left; c++) { /* the last chunk may be shorter */
+        uint64_t *limit = &p->limits[plait_plan_chunk_slot(plan, device, c)];
+        *limit = chunk && left > chunk ? chunk : left;
+        left -= *limit;
     }
-    if (slot - PLAIT_SLOT_WEIGHTS >=
-        row->n_weights) { /* a chunk of the arena, the last one perhaps shorter */
-        first = plait_plan_join(plan, device, slot, 0);
-        if (first == UINT64_MAX)
-            return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot,
-                               plan->context->devices[device].device->name);
-        *out = plan->devices[device].arena_bytes - first;
-        if (*out > chunk) *out = chunk;
-        return PLAIT_OK;
-    }
-    *out = row->weight_bytes[slot - PLAIT_SLOT_WEIGHTS];
     return PLAIT_OK;
 }
 
-static plait_status check_range(const plait_plan *plan, int device, uint32_t value, uint32_t slot,
-                                uint64_t begin, uint64_t size) {
-    uint64_t limit = 0, end;
-    PLAIT_TRY(slot_bytes(plan, device, slot, &limit));
-    if (!plait_add_u64(begin, size, &end) || end > limit)
-        return plait_error(PLAIT_INTERNAL,
-                           "proof: \"%s\" takes bytes [%llu, +%llu) of a buffer of %llu on %s",
-                           value_name(plan, value), (unsigned long long)begin, (unsigned long long)size,
-                           (unsigned long long)limit, plan->context->devices[device].device->name);
-    return PLAIT_OK;
+static plait_status leaves(const proof *p, int device, uint32_t value, uint32_t slot, uint64_t begin,
+                           uint64_t size) {
+    const char *name = p->plan->context->devices[device].device->name;
+    if (slot >= p->n_slots)
+        return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot, name);
+    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" takes bytes [%llu, +%llu) of a buffer of %llu on %s",
+                       value_name(p->plan, value), (unsigned long long)begin, (unsigned long long)size,
+                       (unsigned long long)p->limits[slot], name);
+}
+
+static plait_status check_range(const proof *p, int device, uint32_t value, uint32_t slot, uint64_t begin,
+                                uint64_t size) {
+    uint64_t end;
+    if (slot < p->n_slots && plait_add_u64(begin, size, &end) && end <= p->limits[slot]) return PLAIT_OK;
+    return leaves(p, device, value, slot, begin, size);
 }
 
 /* ---- accesses, in program order ---- */
@@ -125,24 +125,11 @@ static plait_status add_access(proof *p, uint32_t v, int32_t position, bool writ
     return PLAIT_OK;
 }
 
-/* Bytes from the first element to the last. Of strides that are none of the graph's this may be anything; that they are the
- * graph's, for which nothing here overflows, is proved too (verify_versions.c). */
-static uint64_t span_of(const plait_operand *shape) {
-    uint64_t span = (uint64_t)plait_dtype_block_bytes(shape->dtype);
-    uint64_t elems = (uint64_t)plait_dtype_block_elems(shape->dtype); /* 0: no such type */
-    for (int d = 0; d < PLAIT_MAX_RANK; d++) {
-        uint64_t places = (uint64_t)shape->dims[d];
-        if (places == 0) return 0;
-        if (d == 0 && elems) places /= elems;
-        span += (places - 1) * (uint64_t)shape->strides[d];
-    }
-    return span;
-}
-
-static plait_status add_operand(proof *p, const plait_segment_operand *operand, int device, int32_t position,
-                                bool write) {
+/* `span_bytes`: of the graph's tensor, which the operand is (verify_versions.c proves it). */
+static plait_status add_operand(proof *p, const plait_segment_operand *operand, uint64_t span_bytes,
+                                int device, int32_t position, bool write) {
     const plait_plan_value *value = &p->plan->values[operand->value];
-    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? span_of(&operand->shape) : value->size_bytes;
+    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? span_bytes : value->size_bytes;
     if (value->device != device)
         return plait_error(PLAIT_INTERNAL, "proof: %s uses \"%s\", which is on another device",
                            p->plan->context->devices[device].device->name,
@@ -154,18 +141,26 @@ static plait_status add_operand(proof *p, const plait_segment_operand *operand, 
     if (operand->slot != slot || operand->offset != offset + operand->view_offset)
         return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
                            value_name(p->plan, operand->value));
-    if (!operand->is_weight && value->offset % p->plan->context->devices[device].info.alignment != 0)
+    if (!operand->is_weight && (value->offset & (p->plan->context->devices[device].info.alignment - 1)))
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
                            value_name(p->plan, operand->value), (unsigned long long)value->offset);
-    PLAIT_TRY(check_range(p->plan, device, operand->value, operand->slot, operand->offset, size));
+    PLAIT_TRY(check_range(p, device, operand->value, operand->slot, operand->offset, size));
     return add_access(p, operand->value, position, write, value->offset + operand->view_offset, size);
 }
 
 static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position) {
+    const plait_graph *graph = p->plan->graph;
+    const plait_graph_node *row = node->node < graph->n_nodes ? &graph->nodes[node->node] : NULL;
+    if (!row || row->n_inputs != node->n_inputs || row->n_outputs != node->n_outputs ||
+        row->present != node->present)
+        return plait_error(PLAIT_INTERNAL, "proof: node %u is not the graph's", node->node);
     for (int i = 0; i < node->n_inputs; i++)
-        if (node->present >> i & 1u) PLAIT_TRY(add_operand(p, &node->inputs[i], device, position, false));
+        if (node->present >> i & 1u)
+            PLAIT_TRY(add_operand(p, &node->inputs[i], graph->tensors[row->inputs[i]].span_bytes, device,
+                                  position, false));
     for (int o = 0; o < node->n_outputs; o++)
-        PLAIT_TRY(add_operand(p, &node->outputs[o], device, position, true));
+        PLAIT_TRY(add_operand(p, &node->outputs[o], graph->tensors[row->outputs[o]].span_bytes, device,
+                              position, true));
     return PLAIT_OK;
 }
 
@@ -187,7 +182,7 @@ static plait_status add_part(proof *p, int device, uint32_t value, uint64_t begi
     uint32_t slot = row->slot;
     uint64_t offset = row->offset;
     plait_plan_cut(p->plan, device, &slot, &offset);
-    PLAIT_TRY(check_range(p->plan, device, value, slot, offset, size));
+    PLAIT_TRY(check_range(p, device, value, slot, offset, size));
     return add_access(p, value, position, write, row->offset + begin, end - begin);
 }
 
@@ -207,17 +202,17 @@ static plait_status check_output(const plait_plan *plan, const plait_plan_output
     return PLAIT_OK;
 }
 
-static plait_status check_scratch(const plait_plan *plan, int device, const plait_group *group) {
-    uint64_t end, limit = 0;
+static plait_status check_scratch(const proof *p, int device, const plait_group *group) {
+    uint64_t end;
     if (group->scratch_bytes == 0) return PLAIT_OK;
-    bool there = plait_plan_join(plan, device, group->scratch_slot, 0) != UINT64_MAX;
-    if (there) PLAIT_TRY(slot_bytes(plan, device, group->scratch_slot, &limit));
-    if (!there || !plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) || end > limit ||
-        group->scratch_offset % group->scratch_alignment != 0)
-        return plait_error(PLAIT_INTERNAL, "proof: scratch of %llu bytes at %llu leaves the arena of %llu",
-                           (unsigned long long)group->scratch_bytes,
-                           (unsigned long long)group->scratch_offset, (unsigned long long)limit);
-    return PLAIT_OK;
+    uint32_t slot = group->scratch_slot;
+    if (plait_plan_join(p->plan, device, slot, 0) != UINT64_MAX &&
+        plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) && end <= p->limits[slot] &&
+        (group->scratch_offset & (group->scratch_alignment - 1)) == 0)
+        return PLAIT_OK;
+    return plait_error(PLAIT_INTERNAL, "proof: scratch of %llu bytes at %llu leaves the arena of %llu",
+                       (unsigned long long)group->scratch_bytes, (unsigned long long)group->scratch_offset,
+                       (unsigned long long)p->plan->devices[device].arena_bytes);
 }
 
 /* `position` is the launch's first one: one a group. Groups run in their order, nodes are walked in that of the program. */
@@ -228,7 +223,7 @@ static plait_status add_launch(proof *p, const plait_plan_step *step, int32_t po
         return plait_error(PLAIT_INTERNAL, "proof: segment %u is launched on another device", step->item);
     for (int g = 0; g < prepared->n_groups; g++) {
         const plait_group *group = &prepared->groups[g];
-        PLAIT_TRY(check_scratch(p->plan, step->device, group));
+        PLAIT_TRY(check_scratch(p, step->device, group));
         for (int k = group->first; k < group->first + group->n; k++) {
             p->group_of[prepared->order[k]] = g;
             p->place_of[prepared->order[k]] = k;
@@ -407,10 +402,10 @@ static plait_status check_resident(proof *p) {
 static plait_status allocate(proof *p) {
     const plait_plan *plan = p->plan;
     size_t n_lives = plan->n_values + (size_t)plan->facts.n_groups;
-    p->tracks = plait_arena_alloc(&p->scratch, plan->n_values, sizeof *p->tracks);
-    p->group_of = plait_arena_alloc(&p->scratch, plan->graph->n_nodes, sizeof *p->group_of);
-    p->place_of = plait_arena_alloc(&p->scratch, plan->graph->n_nodes, sizeof *p->place_of);
-    p->lives = plait_arena_alloc(&p->scratch, n_lives, sizeof *p->lives);
+    p->tracks = plait_arena_take(&p->scratch, plan->n_values, sizeof *p->tracks);
+    p->group_of = plait_arena_take(&p->scratch, plan->graph->n_nodes, sizeof *p->group_of);
+    p->place_of = plait_arena_take(&p->scratch, plan->graph->n_nodes, sizeof *p->place_of);
+    p->lives = plait_arena_take(&p->scratch, n_lives, sizeof *p->lives);
     if (!p->tracks || !p->group_of || !p->place_of || !p->lives)
         return plait_error_memory("proof", n_lives * sizeof *p->lives);
     for (size_t v = 0; v < plan->n_values; v++)
@@ -424,6 +419,7 @@ static plait_status allocate(proof *p) {
 static plait_status prove(proof *p) {
     PLAIT_TRY(allocate(p));
     for (int d = 0; d < p->plan->context->n_devices; d++) {
+        PLAIT_TRY(find_limits(p, d));
         PLAIT_TRY(collect(p, d));
         PLAIT_TRY(check_keep(p, d));
     }

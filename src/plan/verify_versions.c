@@ -88,6 +88,16 @@ static plait_status check_newest(const history *h, uint32_t value, uint32_t tens
 }
 
 /* The operand is the graph's tensor, on an instance of its storage. */
+static bool same_numbers(const int64_t *a, const int64_t *b) {
+    uint64_t differ = 0;
+    for (int i = 0; i < PLAIT_MAX_RANK; i++) differ |= (uint64_t)(a[i] ^ b[i]);
+    return differ == 0;
+}
+
+static bool same_outer(const plait_extent *a, const plait_extent *b) {
+    return a->dim == b->dim && a->axis == b->axis && a->a == b->a && a->b == b->b && a->c == b->c;
+}
+
 static plait_status check_operand(const history *h, const plait_segment_operand *operand, uint32_t tensor_id,
                                   const char *node) {
     const plait_graph_tensor *tensor = &h->plan->graph->tensors[tensor_id];
@@ -95,9 +105,9 @@ static plait_status check_operand(const history *h, const plait_segment_operand 
                 h->plan->values[operand->value].storage == tensor->storage &&
                 operand->storage == tensor->storage && operand->view_offset == tensor->offset &&
                 operand->shape.dtype == tensor->shape.dtype &&
-                memcmp(operand->shape.dims, tensor->shape.dims, sizeof tensor->shape.dims) == 0 &&
-                memcmp(operand->shape.strides, tensor->shape.strides, sizeof tensor->shape.strides) == 0 &&
-                memcmp(&operand->outer, &tensor->outer, sizeof tensor->outer) == 0;
+                same_numbers(operand->shape.dims, tensor->shape.dims) &&
+                same_numbers(operand->shape.strides, tensor->shape.strides) &&
+                same_outer(&operand->outer, &tensor->outer);
     if (same) return PLAIT_OK;
     return plait_error(PLAIT_INTERNAL, "proof: an operand of node %s is not the graph's", node);
 }
