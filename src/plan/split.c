@@ -10,7 +10,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+enum { MAX_ROUNDS = 6 };
 static const double LEAST_GAIN = 0.03;
 
 /* Tables; row d, column i: device d holds the unit before i, and i units are placed. */
@@ -23,6 +25,8 @@ typedef struct solver {
     double *arrive;   /* [i] least cost of i units on devices before d, with the way to d */
     int *arrive_from; /* [i] */
     double *targets;  /* [device] bytes, with shares */
+    double *held;     /* [device] bytes in a solution */
+    int *solution;    /* [unit] */
     double *empty;    /* [device + 1] sum of what the devices before cost when they hold nothing */
     uint32_t *seen;   /* [n_shared] stamp */
     uint32_t stamp;
@@ -45,18 +49,46 @@ static double bytes_on(solver *s, int d, const int *solution) {
     return sum;
 }
 
-/* Shares of all bytes as they lie in a solution, where shared things may be there more than once; without a solution as
- * if everything lay on one device. */
-static void set_targets(solver *s, const int *solution) {
+/* What a solution puts on a device for units of others. */
+static double bytes_for_others(const solver *s, int d, const int *solution) {
     const plait_split_problem *p = s->p;
-    double shares = 0, total = 0;
-    for (int d = 0; p->shares && d < p->n_devices; d++) shares += p->shares[d];
-    for (int d = 0; solution && d < p->n_devices; d++) total += bytes_on(s, d, solution);
-    for (int d = 0; d < p->n_devices; d++) {
-        double all = !p->shares ? 0 : solution ? total : bytes_on(s, d, NULL);
-        s->targets[d] = p->shares ? p->shares[d] / shares * all : 0;
+    size_t n = (size_t)p->n_devices;
+    double sum = 0;
+    for (uint32_t u = 0; p->elsewhere && u < p->n_units; u++)
+        if (solution[u] != d)
+            sum += (double)p->elsewhere[((size_t)u * n + (size_t)solution[u]) * n + (size_t)d];
+    return sum;
+}
+
+static double sum_of_shares(const plait_split_problem *p) {
+    double sum = 0;
+    for (int d = 0; d < p->n_devices; d++) sum += p->shares[d];
+    return sum;
+}
+
+/* Shares of all bytes as they would lie on one device. */
+static void set_first_targets(solver *s) {
+    for (int d = 0; d < s->p->n_devices; d++) {
+        s->targets[d] = s->p->shares ? s->p->shares[d] / sum_of_shares(s->p) * bytes_on(s, d, NULL) : 0;
         s->empty[d + 1] = s->empty[d] + s->targets[d] * s->targets[d];
     }
+}
+
+/* Shares of all bytes as they lie in a solution, where shared things may be there more than once and some lie elsewhere;
+ * what a device holds for others is not sought any more. Returns how unfair the solution is. */
+static double set_targets(solver *s, const int *solution) {
+    const plait_split_problem *p = s->p;
+    double total = 0, unfair = 0;
+    for (int d = 0; d < p->n_devices; d++)
+        total += s->held[d] = bytes_on(s, d, solution) + bytes_for_others(s, d, solution);
+    for (int d = 0; d < p->n_devices; d++) {
+        double due = p->shares[d] / sum_of_shares(p) * total, off = s->held[d] - due;
+        double target = due - bytes_for_others(s, d, solution);
+        unfair += off * off;
+        s->targets[d] = target > 0 ? target : 0;
+        s->empty[d + 1] = s->empty[d] + s->targets[d] * s->targets[d];
+    }
+    return unfair;
 }
 
 static double range_cost(const solver *s, int d, uint64_t bytes, double ns) {
@@ -158,8 +190,29 @@ static bool read_solution(const solver *s, int *out) {
     return true;
 }
 
-static uint32_t n_shared(const plait_split_problem *p) {
-    return p->first_shared[p->n_units];
+/* What the bytes are in all is known only from a solution, if units share things or put some elsewhere: then again, for
+ * the bytes of the solution before; the fairest of all counts. */
+static void solve_shares(solver *s, int *out, bool *out_found) {
+    const plait_split_problem *p = s->p;
+    bool exact = !p->elsewhere && p->first_shared[p->n_units] == 0;
+    double fairest = INFINITY;
+    set_first_targets(s);
+    for (int round = 0; round < (exact ? 1 : MAX_ROUNDS); round++) {
+        solve(s);
+        *out_found = read_solution(s, s->solution);
+        if (!*out_found) return;
+        double unfair = set_targets(s, s->solution);
+        if (unfair < fairest) {
+            fairest = unfair;
+            memcpy(out, s->solution, p->n_units * sizeof *out);
+        }
+    }
+}
+
+static void solve_once(solver *s, int *out, bool *out_found) {
+    set_first_targets(s); /* none */
+    solve(s);
+    *out_found = read_solution(s, out);
 }
 
 plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, bool *out_found) {
@@ -174,18 +227,15 @@ plait_status plait_split_solve(const plait_split_problem *problem, int *out_devi
                 .arrive = plait_arena_alloc(&arena, width, sizeof *s.arrive),
                 .arrive_from = plait_arena_alloc(&arena, width, sizeof *s.arrive_from),
                 .targets = plait_arena_alloc(&arena, n, sizeof *s.targets),
+                .held = plait_arena_alloc(&arena, n, sizeof *s.held),
                 .empty = plait_arena_alloc(&arena, n + 1, sizeof *s.empty),
+                .solution = plait_arena_alloc(&arena, width, sizeof *s.solution),
                 .seen = plait_arena_alloc(&arena, problem->n_shared, sizeof *s.seen)};
-    bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.empty && s.seen;
+    bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.held && s.empty &&
+               s.solution && s.seen;
     if (all) {
         *out_found = true;
-        for (int round = 0;
-             problem->n_units > 0 && *out_found && round < (problem->shares && n_shared(problem) ? 3 : 1);
-             round++) {
-            set_targets(&s, round ? out_devices : NULL);
-            solve(&s);
-            *out_found = read_solution(&s, out_devices);
-        }
+        if (problem->n_units > 0) (problem->shares ? solve_shares : solve_once)(&s, out_devices, out_found);
     }
     plait_arena_deinit(&arena);
     return all ? PLAIT_OK : plait_error_memory("split", n * width * sizeof *s.best);

@@ -21,6 +21,9 @@ typedef struct plait_split_problem {
     const double *ns;             /* [unit * n_devices + device] time of the unit there */
     const uint32_t *first_shared; /* [n_units + 1] places in `shared` */
     const plait_split_shared *shared;
+    /* [(unit * n_devices + device) * n_devices + other] what the unit puts on another device when it is on `device`, for
+     * what that one lacks: for the shares. NULL: nothing. */
+    const uint64_t *elsewhere;
     const uint64_t *room; /* [device] most of `need` */
     const double *cross_n,
         *cross_bytes; /* [unit] transfers and bytes from the unit before it, if that is elsewhere */

@@ -21,6 +21,8 @@ typedef struct spread {
     int n_devices;
     uint64_t *budget, *room, *fixed; /* [device] */
     uint64_t *bytes, *need;          /* [unit * n_devices + device] */
+    uint64_t *elsewhere;             /* [(unit * n_devices + device) * n_devices + other] */
+    bool spills;                     /* something is in `elsewhere` */
     double *ns;                      /* the same */
     uint32_t *first_shared;
     plait_split_shared *shared;
@@ -71,12 +73,13 @@ static bool fixed_use(const plait_survey *s, const plait_survey_item *item, cons
     return is_state(item) ? item->pin >= 0 : s->nodes[user->node].pin >= 0;
 }
 
-/* Whether a trial of the unit has put the item on the device, of its own will. */
-static bool put_there(const plait_survey *s, const plait_survey_item *item, uint32_t unit, int device) {
+/* Whether a trial of the unit on a device has put the item on another (or the same), of its own will. */
+static bool put_there(const plait_survey *s, const plait_survey_item *item, uint32_t unit, int tried,
+                      int device) {
     for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
         const plait_survey_node *row = &s->nodes[s->users[k].node];
         if (row->unit != unit || fixed_use(s, item, &s->users[k])) continue;
-        if (is_state(item) ? plait_survey_home(item, device) == device : row->device == device) return true;
+        if (is_state(item) ? plait_survey_home(item, tried) == device : row->device == device) return true;
     }
     return false;
 }
@@ -87,11 +90,36 @@ static plait_status count_item(spread *p, uint32_t unit, int d, uint32_t index, 
     const plait_survey_item *item = &p->survey.items[index];
     plait_encoding_offer form;
     *bytes = *need = 0;
-    if (!put_there(&p->survey, item, unit, d) || !plait_survey_copies(&p->survey, item, unit))
+    if (!put_there(&p->survey, item, unit, d, d) || !plait_survey_copies(&p->survey, item, unit))
         return PLAIT_OK;
     PLAIT_TRY(plait_survey_form(&p->survey, item, d, (int)unit, &form));
     *bytes = form.size_bytes;
     *need = takes_memory(p, d, item, form.encoding) ? form.size_bytes + form.alignment - 1 : 0;
+    return PLAIT_OK;
+}
+
+/* What a trial of the unit on a device has put on others. */
+static plait_status count_elsewhere(spread *p, uint32_t unit, int tried) {
+    const plait_survey *s = &p->survey;
+    uint64_t *row =
+        &p->elsewhere[((size_t)unit * (size_t)p->n_devices + (size_t)tried) * (size_t)p->n_devices];
+    uint64_t others = 0;
+    for (uint32_t k = s->first_in_unit[unit]; k < s->first_in_unit[unit + 1]; k++)
+        others |= (uint64_t)1 << s->nodes[s->in_unit[k]].device;
+    others &= ~((uint64_t)1 << tried);
+    for (uint32_t k = s->first_item[unit]; others && k < s->first_item[unit + 1]; k++) {
+        const plait_survey_item *item = &s->items[s->unit_items[k]];
+        for (int d = 0; d < p->n_devices; d++) {
+            plait_encoding_offer form;
+            if (!(others >> d & 1u) || item->first_unit != item->last_unit ||
+                !put_there(s, item, unit, tried, d))
+                continue;
+            PLAIT_TRY(plait_survey_form(s, item, d, (int)unit, &form));
+            if (!plait_add_u64(row[d], form.size_bytes, &row[d]))
+                return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
+            p->spills = true;
+        }
+    }
     return PLAIT_OK;
 }
 
@@ -104,6 +132,7 @@ static plait_status weigh_unit(spread *p, uint32_t unit, uint32_t *n_shared) {
     for (int d = 0; d < p->n_devices; d++) {
         size_t at = (size_t)unit * n + (size_t)d;
         p->ns[at] = plait_survey_try(&p->survey, unit, d);
+        PLAIT_TRY(count_elsewhere(p, unit, d));
         for (size_t k = 0; k < n_items; k++) {
             uint32_t index = s->unit_items[s->first_item[unit] + k];
             uint64_t *bytes = &shares[2 * n * k + (size_t)d], *need = bytes + n;
@@ -150,6 +179,8 @@ static plait_status weigh_units(spread *p) {
     uint32_t n_shared = 0;
     memset(p->bytes, 0, n * sizeof *p->bytes);
     memset(p->need, 0, n * sizeof *p->need);
+    memset(p->elsewhere, 0, n * (size_t)p->n_devices * sizeof *p->elsewhere);
+    p->spills = false;
     plait_survey_forget(&p->survey);
     for (uint32_t u = 0; u < s->n_units; u++) {
         p->first_shared[u] = n_shared;
@@ -169,6 +200,7 @@ static plait_status solve(spread *p, bool soft, bool *out_found) {
                                    .ns = p->ns,
                                    .first_shared = p->first_shared,
                                    .shared = p->shared,
+                                   .elsewhere = p->spills ? p->elsewhere : NULL,
                                    .room = p->room,
                                    .cross_n = s->cross_n,
                                    .cross_bytes = s->cross_bytes,
@@ -381,10 +413,11 @@ static plait_status make_tables(spread *p) {
     p->held = plait_arena_alloc(&p->arena, n, sizeof *p->held);
     p->bytes = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->bytes);
     p->need = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->need);
+    p->elsewhere = plait_arena_alloc(&p->arena, n * n * n_units, sizeof *p->elsewhere);
     p->ns = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->ns);
     p->first_shared = plait_arena_alloc(&p->arena, n_units + 1, sizeof *p->first_shared);
     p->shared = plait_arena_alloc(&p->arena, n_users, sizeof *p->shared);
-    bool all = p->budget && p->room && p->fixed && p->held && p->bytes && p->need && p->ns &&
+    bool all = p->budget && p->room && p->fixed && p->held && p->bytes && p->need && p->elsewhere && p->ns &&
                p->first_shared && p->shared;
     return all ? find_budgets(p) : plait_error_memory("residence", n * n_units);
 }

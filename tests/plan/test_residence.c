@@ -145,6 +145,31 @@ static void test_ratio(void **state) {
     destroy(&f);
 }
 
+/* What a device lacks is elsewhere, and counts there: here the cache of every block is on the second device. */
+static void test_ratio_with_lacks(void **state) {
+    (void)state;
+    fixture f = {0};
+    const double half[] = {1, 1}, more[] = {9, 1};
+    make_model(&f, 20, 64, false);
+    assert_ok(decide(&f, "fake:lack=attention,fake", &(plait_residence_options){.ratio = half}));
+    double asked, held;
+    int n_blocks;
+    for (int b = 0; b < 20; b++) {
+        char name[32];
+        snprintf(name, sizeof name, "cache.k.%d", b);
+        assert_int_equal(device_of(&f, name), 1);
+    }
+    plait_residence_shares(f.residence, 0, &asked, &held, &n_blocks);
+    uint64_t weights = bytes_on(&f, 0), all = weights + bytes_on(&f, 1);
+    if (n_blocks < 20) assert_true(fabs(held - 0.5) < 0.05);
+    forget(&f);
+    assert_ok(decide(&f, "fake:lack=attention,fake", &(plait_residence_options){.ratio = more}));
+    plait_residence_shares(f.residence, 0, &asked, &held, &n_blocks);
+    assert_int_equal(n_blocks, 20); /* as much as there is */
+    assert_int_equal(bytes_on(&f, 0) + bytes_on(&f, 1), all);
+    destroy(&f);
+}
+
 static void test_wrong_ratio(void **state) {
     (void)state;
     fixture f = {0};
@@ -500,6 +525,7 @@ static void test_very_many_blocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ratio),
+        cmocka_unit_test(test_ratio_with_lacks),
         cmocka_unit_test(test_wrong_ratio),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_cost_within_memory),
