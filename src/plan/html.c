@@ -1,82 +1,106 @@
-/* Plans as a page: what runs where and why, and a picture of memory over the order of commands. The page stands alone
- * (inline SVG, no scripts, no links) and follows the reader's preference for light or dark.
- *
- * The picture of a device: to the right the positions of its queue, upwards the bytes of its arena. A box is a value, as
- * high as its bytes and as long as it lives, where the plan put it; grey boxes are scratch. The line shows how many bytes
- * are alive, the dashed one the most that ever are: no arrangement can be smaller.
- *
- * Invariant: only reads; every name is escaped. */
-#include "plan/plan.h"
+/* Plans as a page: what runs where, when and why, with pictures of queues over predicted time (html_lanes.c) and of memory
+ * (html_memory.c). The page stands alone (inline SVG, no scripts, no links) and follows the reader's preference for light or
+ * dark. Invariant: only reads; every name is escaped. */
+#include "plan/html.h"
 
-#include "base/alloc.h"
 #include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 960, HEIGHT = 240, LEFT = 76, RIGHT = 12, TOP = 14, BOTTOM = 26 };
-
 static const char style[] =
-    ":root{--bg:#fbfbf9;--fg:#23272b;--soft:#6b737b;--line:#dcdcd6;--card:#ffffff;--made:#4f83b8;--made2:#"
-    "77a3cf;"
-    "--came:#8d6bb5;--out:#4d9a68;--scratch:#b9bdc2;--live:#c4502f;--bound:#23272b}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#16191c;--fg:#e3e6e8;--soft:#98a1a9;--line:#33393f;--card:#"
-    "1d2125;"
-    "--made:#4678a8;--made2:#6593bd;--came:#8a6fb0;--out:#4f9467;--scratch:#59616a;--live:#ee8a63;--bound:#"
-    "e3e6e8}}"
+    ":root{--bg:#fbfbf9;--fg:#23272b;--soft:#6b737b;--line:#dcdcd6;--card:#ffffff;--made:#4f83b8;"
+    "--made2:#77a3cf;--came:#8d6bb5;--out:#4d9a68;--scratch:#b9bdc2;--live:#c4502f;--bound:#23272b;"
+    "--product:#6f9fd0;--attention:#e0a04c;--other:#a9b3bb;--moved:#b79ad6;--idle:#d9d6cf;--arrow:#8a4fbf;"
+    "--ink:#14181c}"
+    "@media(prefers-color-scheme:dark){:root{--bg:#16191c;--fg:#e3e6e8;--soft:#98a1a9;--line:#33393f;"
+    "--card:#1d2125;--made:#4678a8;--made2:#6593bd;--came:#8a6fb0;--out:#4f9467;--scratch:#59616a;"
+    "--live:#ee8a63;--bound:#e3e6e8;--product:#4678a8;--attention:#a8722a;--other:#5c666f;--moved:#7a5ca3;"
+    "--idle:#3a4046;--arrow:#c39be8;--ink:#f2f4f6}}"
     "body{background:var(--bg);color:var(--fg);font:14px/1.45 system-ui,-apple-system,'Segoe UI',sans-serif;"
     "margin:0 auto;max-width:1040px;padding:24px}"
-    "h1{font-size:22px;margin:0 0 4px}h2{font-size:18px;margin:36px 0 4px;padding-top:18px;border-top:1px "
-    "solid "
-    "var(--line)}h3{font-size:14px;margin:20px 0 6px}p{margin:4px 0 12px;color:var(--soft)}"
-    ".cards{display:flex;flex-wrap:wrap;gap:8px;margin:12px 0}.card{background:var(--card);border:1px solid "
-    "var(--line);"
-    "border-radius:6px;padding:6px 12px}.card b{display:block;font-size:17px;font-weight:600}"
-    ".card span{color:var(--soft);font-size:12px}"
-    "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--soft);font-"
-    "weight:500}"
-    "th,td{padding:3px 10px 3px 0;border-bottom:1px solid var(--line);vertical-align:top}"
+    "h1{font-size:22px;margin:0 0 4px}"
+    "h2{font-size:18px;margin:36px 0 4px;padding-top:18px;border-top:1px solid var(--line)}"
+    "h3{font-size:14px;margin:20px 0 6px}p{margin:4px 0 12px;color:var(--soft)}"
+    ".cards{display:flex;flex-wrap:wrap;gap:8px;margin:12px 0}"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:6px 12px}"
+    ".card b{display:block;font-size:17px;font-weight:600}.card span{color:var(--soft);font-size:12px}"
+    "table{border-collapse:collapse;width:100%;font-size:13px}"
+    "th{text-align:left;color:var(--soft);font-weight:500;vertical-align:bottom}"
+    "th,td{padding:3px 12px 3px 0;border-bottom:1px solid var(--line)}td{vertical-align:top}"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    "td.w{word-break:break-word}td.d{white-space:nowrap}"
-    "svg{display:block;width:100%;height:auto;background:var(--card);border:1px solid "
-    "var(--line);border-radius:6px}"
-    "svg text{fill:var(--soft);font-size:11px}rect.v{stroke:var(--card);stroke-width:.5}"
-    "svg.fine rect.v{stroke:none}svg.fine .live{stroke-width:.6}"
+    "td.w{overflow-wrap:anywhere;min-width:150px}td.d{white-space:nowrap}"
+    "td small{color:var(--soft);font-size:12px}.wide{overflow-x:auto}"
+    "svg{display:block;width:100%;height:auto;background:var(--card);border:1px solid var(--line);"
+    "border-radius:6px}"
+    "svg text{fill:var(--soft);font-size:11px}svg text.in{fill:var(--ink);pointer-events:none}"
+    "rect.v,rect.b{stroke:var(--card);stroke-width:.5}svg.fine rect{stroke:none}"
+    "svg.fine .live{stroke-width:.6}svg.fine .arrow{stroke-width:.5;opacity:.6}"
     ".made{fill:var(--made)}.made2{fill:var(--made2)}.came{fill:var(--came)}.out{fill:var(--out)}"
     ".scratch{fill:var(--scratch)}.live{fill:none;stroke:var(--live);stroke-width:1.5}"
+    ".product{fill:var(--product)}.attention{fill:var(--attention)}.other{fill:var(--other)}"
+    ".moved{fill:var(--moved)}.idle{fill:var(--idle)}.mark{fill:var(--out)}"
+    ".arrow{fill:none;stroke:var(--arrow);stroke-width:1}"
     ".bound{stroke:var(--bound);stroke-dasharray:5 4}.grid{stroke:var(--line)}"
     ".key{display:flex;flex-wrap:wrap;gap:14px;color:var(--soft);font-size:12px;margin:6px 0}"
-    ".key "
-    "i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:5px;vertical-align:-1px}"
+    ".key i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:5px;"
+    "vertical-align:-1px}"
     "details{margin:8px 0}summary{cursor:pointer;font-weight:600}";
 
 /* ---- text ---- */
 
-static void print_text(plait_strbuf *s, const char *text) {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '&')
-            plait_strbuf_append(s, "&amp;");
-        else if (c == '<')
-            plait_strbuf_append(s, "&lt;");
-        else if (c == '>')
-            plait_strbuf_append(s, "&gt;");
-        else if (c == '"')
-            plait_strbuf_append(s, "&quot;");
-        else
-            plait_strbuf_append_char(s, c < ' ' || c == 0x7f ? '?' : (char)c);
+static void print_char(plait_strbuf *s, char c) {
+    if (c == '&')
+        plait_strbuf_append(s, "&amp;");
+    else if (c == '<')
+        plait_strbuf_append(s, "&lt;");
+    else if (c == '>')
+        plait_strbuf_append(s, "&gt;");
+    else if (c == '"')
+        plait_strbuf_append(s, "&quot;");
+    else
+        plait_explain_clean_char(s, c);
+}
+
+void plait_html_text(plait_strbuf *s, const char *text) {
+    for (; *text; text++) print_char(s, *text);
+}
+
+void plait_html_short(plait_strbuf *s, const char *text, size_t most) {
+    size_t n = 0, letters = 0;
+    for (; text[n]; n++) letters += ((unsigned char)text[n] & 0xC0) != 0x80; /* UTF-8: letters, not bytes */
+    bool cut = letters > most;
+    letters = 0;
+    for (size_t i = 0; i < n; i++) {
+        letters += ((unsigned char)text[i] & 0xC0) != 0x80;
+        if (cut && letters >= most) break;
+        print_char(s, text[i]);
     }
+    if (cut) plait_strbuf_append(s, "\xE2\x80\xA6");
 }
 
 static void print_cell(plait_strbuf *s, uint64_t size_bytes) {
     plait_strbuf_append(s, "<td class=n>");
-    plait_strbuf_bytes(s, size_bytes);
+    if (size_bytes) plait_strbuf_bytes(s, size_bytes);
+    plait_strbuf_append(s, "</td>");
+}
+
+static void print_time_cell(plait_strbuf *s, const plait_forecast_span *span) {
+    plait_strbuf_append(s, "<td class=n>");
+    plait_explain_time(s, span->end_ns - span->begin_ns);
     plait_strbuf_append(s, "</td>");
 }
 
 static const char *device_name(const plait_plan *plan, int device) {
     return plan->context->devices[device].device->name;
 }
+
+/* One plan of the page. */
+typedef struct page {
+    plait_explained e;
+    plait_forecast one, full;
+    plait_strbuf *s;
+} page;
 
 /* ---- facts ---- */
 
@@ -92,15 +116,27 @@ static void print_byte_card(plait_strbuf *s, const char *what, uint64_t size_byt
     plait_strbuf_printf(s, "</b><span>%s</span></div>", what);
 }
 
-static void print_facts(const plait_plan *plan, plait_strbuf *s) {
+static void print_time_card(plait_strbuf *s, const char *what, double ns) {
+    plait_strbuf_append(s, "<div class=card><b>");
+    plait_explain_time(s, ns);
+    plait_strbuf_printf(s, "</b><span>%s</span></div>", what);
+}
+
+static void print_facts(const page *p) {
+    const plait_plan *plan = p->e.plan;
     const plait_plan_facts *f = &plan->facts;
-    plait_strbuf_append(s, "<p>All figures are those of one step with every dim at its bound");
+    plait_strbuf *s = p->s;
+    plait_strbuf_append(s, "<p>Figures are those of one step with every dim at its bound");
     for (size_t d = 0; d < plan->graph->n_dims; d++) {
         plait_strbuf_append(s, d ? ", " : ": ");
-        print_text(s, plan->graph->dims[d].name);
+        plait_html_text(s, plan->graph->dims[d].name);
         plait_strbuf_printf(s, " = %lld", (long long)plan->graph->dims[d].bound);
     }
-    plait_strbuf_append(s, ".</p><div class=cards>");
+    plait_strbuf_append(s, "; one item: every dim at 1.</p><div class=cards>");
+    if (p->e.timed) {
+        print_time_card(s, "predicted, one item", p->one.end_ns);
+        print_time_card(s, "predicted, at the bounds", p->full.end_ns);
+    }
     print_card(s, "nodes", "%.0f", f->n_nodes);
     print_card(s, "groups", "%.0f", f->n_groups);
     print_card(s, "segments", "%.0f", f->n_segments);
@@ -114,231 +150,199 @@ static void print_facts(const plait_plan *plan, plait_strbuf *s) {
     plait_strbuf_append(s, "</div>\n");
 }
 
-static void print_devices(const plait_plan *plan, plait_strbuf *s) {
-    plait_strbuf_append(
-        s, "<h3>Devices</h3><table><tr><th>device<th class=n>own weights<th class=n>weights in the "
-           "file<th class=n>state<th class=n>inputs<th class=n>temporaries<th class=n>bound</tr>\n");
-    for (int d = 0; d < plan->context->n_devices; d++) {
-        const plait_residence_device *r = &plan->residence->devices[d];
-        plait_strbuf_append(s, "<tr><td class=d>");
-        print_text(s, device_name(plan, d));
-        plait_strbuf_append(s, "</td>");
-        print_cell(s, r->private_bytes);
-        print_cell(s, r->mapped_bytes);
-        print_cell(s, r->state_bytes);
-        print_cell(s, plan->devices[d].input_bytes);
-        print_cell(s, plan->devices[d].arena_bytes);
-        print_cell(s, plan->devices[d].bound_bytes);
-        plait_strbuf_append(s, "</tr>\n");
+static void print_device(const page *p, int d) {
+    const plait_plan *plan = p->e.plan;
+    const plait_residence_device *r = &plan->residence->devices[d];
+    double asked, held;
+    int n_blocks;
+    plait_strbuf_append(p->s, "<tr><td class=d>");
+    plait_html_text(p->s, device_name(plan, d));
+    plait_strbuf_append(p->s, "</td>");
+    print_cell(p->s, r->private_bytes);
+    print_cell(p->s, r->mapped_bytes);
+    print_cell(p->s, r->state_bytes);
+    print_cell(p->s, plan->devices[d].input_bytes);
+    print_cell(p->s, plan->devices[d].arena_bytes);
+    print_cell(p->s, plan->devices[d].bound_bytes);
+    if (plan->context->n_devices == 1) {
+        plait_strbuf_append(p->s, "</tr>\n");
+        return;
     }
-    plait_strbuf_append(s, "</table>\n");
+    plait_residence_shares(plan->residence, d, &asked, &held, &n_blocks);
+    plait_strbuf_printf(p->s, "<td class=n>%d</td><td class=n>%.1f %%</td><td class=n>", n_blocks,
+                        100 * held);
+    if (asked >= 0) plait_strbuf_printf(p->s, "%.1f %%", 100 * asked);
+    plait_strbuf_append(p->s, "</td></tr>\n");
 }
 
-/* ---- the picture ---- */
-
-typedef struct frame {
-    int32_t n_positions;
-    double x_unit, y_unit; /* pixels of a position and of a byte */
-} frame;
-
-static double x_of(const frame *f, double position) {
-    return LEFT + position * f->x_unit;
+static void print_devices(const page *p) {
+    int n = p->e.plan->context->n_devices;
+    plait_strbuf_printf(p->s,
+                        "<h3>Devices</h3><div class=wide><table><tr><th>device<th class=n>own weights<th "
+                        "class=n>weights in the file<th class=n>state<th class=n>inputs<th "
+                        "class=n>temporaries<th class=n>bound%s</tr>\n",
+                        n > 1 ? "<th class=n>blocks<th class=n>share<th class=n>asked" : "");
+    for (int d = 0; d < n; d++) print_device(p, d);
+    plait_strbuf_append(p->s, "</table></div>\n");
 }
 
-static double y_of(const frame *f, double bytes) {
-    return HEIGHT - BOTTOM - bytes * f->y_unit;
-}
-
-static void begin_box(const frame *f, const char *class, int32_t first, int32_t last, uint64_t offset,
-                      uint64_t size, plait_strbuf *s) {
-    double width = (last - first + 1) * f->x_unit;
-    plait_strbuf_printf(
-        s, "<rect class=\"v %s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"><title>", class,
-        x_of(f, first), y_of(f, (double)(offset + size)), width, (double)size * f->y_unit);
-}
-
-static void end_box(int32_t first, int32_t last, uint64_t size, plait_strbuf *s) {
-    plait_strbuf_append(s, ": ");
-    plait_strbuf_bytes(s, size);
-    plait_strbuf_printf(s, ", positions %d to %d</title></rect>\n", first, last);
-}
-
-static void draw_values(const plait_plan *plan, int device, const frame *f, int64_t *changes,
-                        plait_strbuf *s) {
-    for (size_t v = 0; v < plan->n_values; v++) {
-        const plait_plan_value *value = &plan->values[v];
-        bool drawn = value->device == device && value->slot == PLAIT_SLOT_ARENA && !value->elided &&
-                     value->first >= 0 && value->size_bytes > 0;
-        if (!drawn) continue;
-        const char *class = value->is_output ? "out" : value->arrives ? "came" : v % 2 ? "made" : "made2";
-        begin_box(f, class, value->first, value->last, value->offset, value->size_bytes, s);
-        print_text(s, plan->graph->storages[value->storage].name);
-        end_box(value->first, value->last, value->size_bytes, s);
-        if (value->alias != v)
-            continue; /* its bytes are those of the value it takes over, which lasts as long */
-        changes[value->first] += (int64_t)value->size_bytes;
-        changes[value->last + 1] -= (int64_t)value->size_bytes;
+static void print_queues(const page *p) {
+    const plait_plan *plan = p->e.plan;
+    plait_strbuf_append(p->s, "<h3>Queues</h3><table><tr><th>queue<th class=n>commands");
+    if (p->e.timed) plait_strbuf_append(p->s, "<th class=n>busy, one item<th class=n>busy, at the bounds");
+    plait_strbuf_append(p->s, "</tr>\n");
+    for (uint32_t q = 0; q < plan->n_queues; q++) {
+        plait_forecast_span one = {0, p->one.busy_ns[q]}, full = {0, p->full.busy_ns[q]};
+        if (!plan->queues[q].n_steps) continue;
+        plait_strbuf_append(p->s, "<tr><td>");
+        plait_html_text(p->s, device_name(plan, (int)(q / PLAIT_DEVICE_QUEUES)));
+        plait_strbuf_printf(p->s, " %s</td><td class=n>%u</td>", plait_explain_queue(plan, q),
+                            plan->queues[q].n_steps);
+        if (p->e.timed) print_time_cell(p->s, &one), print_time_cell(p->s, &full);
+        plait_strbuf_append(p->s, "</tr>\n");
     }
+    plait_strbuf_append(p->s, "</table>\n");
 }
 
-static void draw_scratch(const plait_plan *plan, int device, const frame *f, int64_t *changes,
-                         plait_strbuf *s) {
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const plait_plan_step *step = &plan->steps[i];
-        if (step->kind != PLAIT_STEP_LAUNCH || step->device != device) continue;
-        const plait_plan_segment *segment = &plan->segments[step->item];
-        for (int g = 0; g < segment->prepared.n_groups; g++) {
-            const plait_group *group = &segment->prepared.groups[g];
-            int32_t at = step->position + g;
-            if (!group->scratch_bytes) continue;
-            begin_box(f, "scratch", at, at,
-                      plait_plan_join(plan, device, group->scratch_slot, group->scratch_offset),
-                      group->scratch_bytes, s);
-            plait_strbuf_append(s, "scratch of ");
-            print_text(s, segment->nodes[segment->prepared.order[group->first]].name);
-            end_box(at, at, group->scratch_bytes, s);
-            changes[at] += (int64_t)group->scratch_bytes;
-            changes[at + 1] -= (int64_t)group->scratch_bytes;
-        }
+/* ---- pictures ---- */
+
+static void print_lanes(const page *p) {
+    if (!p->e.timed) {
+        plait_strbuf_append(p->s, "<p>Times are not predicted: the devices' figures are not known.</p>\n");
+        return;
     }
-}
-
-static void draw_lines(const plait_plan *plan, int device, const frame *f, const int64_t *changes,
-                       plait_strbuf *s) {
-    int64_t live = 0, before = -1;
-    plait_strbuf_append(s, "<path class=live d=\"");
-    for (int32_t p = 0; p < f->n_positions; p++) {
-        live += changes[p];
-        if (live == before) continue;
-        if (before < 0) plait_strbuf_printf(s, "M%.2f %.2f", x_of(f, 0), y_of(f, 0));
-        plait_strbuf_printf(s, "H%.2fV%.2f", x_of(f, p), y_of(f, (double)live));
-        before = live;
+    for (int k = 0; k < 2; k++) {
+        plait_strbuf_append(p->s, k ? "<h3>A step at the bounds, predicted</h3>\n"
+                                    : "<h3>A step of one item, predicted</h3>\n");
+        plait_html_lanes(&p->e, k ? &p->full : &p->one, p->s);
     }
-    double y = y_of(f, (double)plan->devices[device].bound_bytes);
-    plait_strbuf_printf(s, "H%.2f", x_of(f, f->n_positions));
-    plait_strbuf_printf(s, "\"/><line class=bound x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>\n", LEFT,
-                        WIDTH - RIGHT, y, y);
+    plait_html_lanes_key(p->s);
 }
 
-static void draw_axes(const plait_plan *plan, int device, const frame *f, plait_strbuf *s) {
-    uint64_t top = plan->devices[device].arena_bytes;
-    for (int k = 0; k <= 4; k++) {
-        double y = y_of(f, (double)top * k / 4);
-        plait_strbuf_printf(s, "<line class=grid x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>", LEFT,
-                            WIDTH - RIGHT, y, y);
-        plait_strbuf_printf(s, "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">", LEFT - 6, y + 4);
-        plait_strbuf_bytes(s, top * (uint64_t)k / 4);
-        plait_strbuf_append(s, "</text>");
-    }
-    plait_strbuf_printf(s, "<text x=\"%d\" y=\"%d\">command 0</text>", LEFT, HEIGHT - 9);
-    plait_strbuf_printf(s, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%d</text>\n", WIDTH - RIGHT,
-                        HEIGHT - 9, f->n_positions - 1);
-}
-
-static plait_status draw_memory(const plait_plan *plan, int device, plait_strbuf *s) {
-    const plait_plan_device *row = &plan->devices[device];
-    if (row->arena_bytes == 0 || row->n_positions == 0) return PLAIT_OK;
-    int64_t *changes = plait_alloc_array((size_t)row->n_positions + 2, sizeof *changes);
-    if (!changes) return plait_error_memory("page", (uint64_t)row->n_positions * sizeof *changes);
-    frame f = {.n_positions = row->n_positions,
-               .x_unit = (double)(WIDTH - LEFT - RIGHT) / row->n_positions,
-               .y_unit = (double)(HEIGHT - TOP - BOTTOM) / (double)row->arena_bytes};
-    plait_strbuf_append(s, "<h3>Memory of temporaries on ");
-    print_text(s, device_name(plan, device));
-    plait_strbuf_printf(s, "</h3><svg%s viewBox=\"0 0 %d %d\" role=\"img\">\n",
-                        f.x_unit < 3 ? " class=fine" : "", WIDTH, HEIGHT);
-    draw_axes(plan, device, &f, s);
-    draw_values(plan, device, &f, changes, s);
-    draw_scratch(plan, device, &f, changes, s);
-    draw_lines(plan, device, &f, changes, s);
-    plait_strbuf_append(s, "</svg>\n");
-    free(changes);
+static plait_status print_memory(const page *p) {
+    for (int d = 0; d < p->e.plan->context->n_devices; d++)
+        PLAIT_TRY(plait_html_memory(&p->e, &p->full, d, p->s));
+    plait_html_memory_key(p->s);
     return PLAIT_OK;
-}
-
-static void print_key(plait_strbuf *s) {
-    static const char *const keys[][2] = {{"made", "value"},
-                                          {"came", "came from another device"},
-                                          {"out", "read by the host"},
-                                          {"scratch", "scratch of a group"},
-                                          {"live", "bytes alive (line) and the most at once (dashed)"}};
-    plait_strbuf_append(s, "<div class=key>");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        plait_strbuf_printf(s, "<span><i style=\"background:var(--%s)\"></i>%s</span>", keys[i][0],
-                            keys[i][1]);
-    plait_strbuf_append(s, "</div>\n");
 }
 
 /* ---- work ---- */
 
-static void print_move(const plait_plan *plan, const plait_plan_step *step, plait_strbuf *s) {
-    const plait_graph *graph = plan->graph;
-    const char *verb = "from the host", *name = "";
-    uint64_t bytes = 0;
-    if (step->kind == PLAIT_STEP_WRITE_INPUT) {
-        const plait_graph_storage *storage = &graph->storages[plan->inputs[step->item].storage];
-        name = storage->name, bytes = storage->size_bytes;
-    } else if (step->kind == PLAIT_STEP_READ_OUTPUT) {
-        verb = "to the host", name = graph->outputs[plan->outputs[step->item].output].name;
-        bytes = plan->outputs[step->item].size_bytes;
-    } else {
-        const plait_plan_transfer *transfer = &plan->transfers[step->item];
-        verb = step->kind == PLAIT_STEP_SEND ? "sent" : step->kind == PLAIT_STEP_MOVE ? "moved" : "received";
-        name = graph->storages[plan->values[transfer->source].storage].name, bytes = transfer->size_bytes;
-    }
-    plait_strbuf_printf(s, "<tr><td class=n>%d</td><td class=d>", step->position);
-    print_text(s, device_name(plan, step->device));
-    plait_strbuf_append(s, "</td><td class=w><i>");
-    print_text(s, name);
-    plait_strbuf_printf(s, "</i></td><td>%s</td>", verb);
-    print_cell(s, bytes);
-    plait_strbuf_append(s, "<td></td><td></td></tr>\n");
+static void print_step_name(const page *p, uint32_t step) {
+    plait_strbuf name;
+    plait_strbuf_init(&name, 0);
+    plait_explain_step(p->e.plan, step, &name);
+    plait_strbuf_inherit(p->s, &name);
+    plait_html_text(p->s, plait_strbuf_text(&name));
+    plait_strbuf_deinit(&name);
 }
 
-static void print_group(const plait_plan *plan, const plait_plan_segment *segment, int g, int32_t position,
-                        plait_strbuf *s) {
-    const plait_group *group = &segment->prepared.groups[g];
+static void print_waits(const page *p, uint32_t s) {
+    const plait_plan *plan = p->e.plan;
+    const plait_plan_step *step = &plan->steps[s];
+    for (uint32_t w = 0; w < step->n_waits; w++) {
+        const plait_plan_wait *wait = &plan->waits[step->first_wait + w];
+        plait_strbuf_append(p->s, w ? ", " : "<br><small>after ");
+        print_step_name(p, wait->step);
+        plait_strbuf_append(p->s, " on ");
+        plait_html_text(p->s, device_name(plan, plan->steps[wait->step].device));
+        if (wait->before) plait_strbuf_append(p->s, " in the step before");
+    }
+    if (step->n_waits) plait_strbuf_append(p->s, "</small>");
+}
+
+static void print_way(const page *p, uint32_t s) {
+    const plait_plan *plan = p->e.plan;
+    const plait_plan_step *step = &plan->steps[s];
+    if (step->kind == PLAIT_STEP_WRITE_INPUT || step->kind == PLAIT_STEP_READ_OUTPUT) {
+        plait_strbuf_append(p->s, step->kind == PLAIT_STEP_WRITE_INPUT ? "from the host" : "to the host");
+        return;
+    }
+    const plait_plan_transfer *transfer = &plan->transfers[step->item];
+    plait_html_text(p->s, device_name(plan, plan->values[transfer->source].device));
+    plait_strbuf_append(p->s, " to ");
+    plait_html_text(p->s, device_name(plan, plan->values[transfer->target].device));
+    plait_strbuf_printf(p->s, ", %s", plait_explain_route(transfer->route));
+}
+
+static void print_move(const page *p, uint32_t s) {
+    const plait_plan_step *step = &p->e.plan->steps[s];
+    plait_strbuf_append(p->s, "<tr><td class=d>");
+    plait_html_text(p->s, device_name(p->e.plan, step->device));
+    plait_strbuf_printf(p->s, "<br><small>%s</small></td><td class=w><i>",
+                        plait_explain_queue(p->e.plan, step->queue));
+    print_step_name(p, s);
+    plait_strbuf_append(p->s, "</i></td><td>");
+    print_way(p, s);
+    print_waits(p, s);
+    plait_strbuf_append(p->s, "</td>");
+    if (p->e.timed) print_time_cell(p->s, &p->one.steps[s]), print_time_cell(p->s, &p->full.steps[s]);
+    print_cell(p->s, p->full.bytes[s]);
+    plait_strbuf_append(p->s, "<td></td><td></td><td></td></tr>\n");
+}
+
+static void print_alternatives(const page *p, const plait_plan_segment *segment, const plait_group *group) {
+    const plait_plan *plan = p->e.plan;
+    bool any = false;
+    for (int d = 0; plan->weighed && d < plan->context->n_devices; d++) {
+        double ns = 0;
+        const char *reason = "";
+        if (d == segment->device) continue;
+        bool runs = plait_explain_alternative(plan, segment, group, d, &ns, &reason);
+        plait_strbuf_append(p->s, any ? "; " : "<br><small>");
+        plait_html_text(p->s, device_name(plan, d));
+        plait_strbuf_append(p->s, ": ");
+        if (runs)
+            plait_explain_time(p->s, ns);
+        else
+            plait_html_text(p->s, reason);
+        any = true;
+    }
+    if (any) plait_strbuf_append(p->s, "</small>");
+}
+
+static void print_group(const page *p, uint32_t g) {
+    const plait_plan *plan = p->e.plan;
+    const plait_explained_group *row = &p->e.groups[g];
+    const plait_plan_segment *segment = &plan->segments[row->segment];
+    const plait_group *group = &segment->prepared.groups[row->group];
     const plait_placement *placement =
         &plan->placements[segment->nodes[segment->prepared.order[group->first]].node];
     plait_strbuf members;
     plait_strbuf_init(&members, 0);
     plait_plan_print_members(segment, group, &members);
-    plait_strbuf_printf(s, "<tr><td class=n>%d</td><td class=d>", position);
-    print_text(s, device_name(plan, segment->device));
-    plait_strbuf_append(s, "</td><td class=w>");
-    print_text(s, plait_strbuf_text(&members));
-    plait_strbuf_printf(s, "</td><td>%s", plait_cause_text(placement->cause));
-    if (placement->reason[0]) {
-        plait_strbuf_append(s, ": ");
-        print_text(s, placement->reason);
-    }
-    plait_strbuf_append(s, "</td>");
-    print_cell(s, plait_plan_group_weight_bytes(plan, segment, group));
-    plait_strbuf_printf(s, "<td class=n>%.3g</td>", plait_plan_group_flop(plan, segment, group) / 1e6);
-    print_cell(s, group->scratch_bytes);
-    plait_strbuf_append(s, "</tr>\n");
-    plait_strbuf_inherit(s, &members);
+    plait_strbuf_append(p->s, "<tr><td class=d>");
+    plait_html_text(p->s, device_name(plan, segment->device));
+    plait_strbuf_append(p->s, "</td><td class=w>");
+    plait_html_text(p->s, plait_strbuf_text(&members));
+    plait_strbuf_printf(p->s, "</td><td>%s", plait_cause_text(placement->cause));
+    print_alternatives(p, segment, group);
+    if (g == p->e.first_group[row->step]) print_waits(p, row->step);
+    plait_strbuf_append(p->s, "</td>");
+    if (p->e.timed) print_time_cell(p->s, &p->one.groups[g]), print_time_cell(p->s, &p->full.groups[g]);
+    print_cell(p->s, plait_plan_group_weight_bytes(plan, segment, group));
+    print_cell(p->s, row->in_bytes);
+    print_cell(p->s, row->out_bytes);
+    print_cell(p->s, group->scratch_bytes);
+    plait_strbuf_append(p->s, "</tr>\n");
+    plait_strbuf_inherit(p->s, &members);
     plait_strbuf_deinit(&members);
 }
 
-static void print_work(const plait_plan *plan, plait_strbuf *s) {
-    plait_strbuf_printf(
-        s,
-        "<details%s><summary>Work in order: %d groups, %zu commands</summary>\n"
-        "<table><tr><th class=n>at<th>device<th>nodes<th>why there<th class=n>weights or bytes"
-        "<th class=n>MFLOP<th class=n>scratch</tr>\n",
-        plan->facts.n_groups <= 60 ? " open" : "", plan->facts.n_groups, plan->n_steps);
-    for (size_t i = 0; i < plan->n_steps; i++) {
-        const plait_plan_step *step = &plan->steps[i];
-        if (step->kind != PLAIT_STEP_LAUNCH) {
-            print_move(plan, step, s);
-            continue;
-        }
-        const plait_plan_segment *segment = &plan->segments[step->item];
-        for (int g = 0; g < segment->prepared.n_groups; g++)
-            print_group(plan, segment, g, step->position + g, s);
+static void print_work(const page *p) {
+    const plait_plan *plan = p->e.plan;
+    plait_strbuf_printf(p->s,
+                        "<details%s><summary>Work in order: %d groups, %zu commands</summary>\n"
+                        "<div class=wide><table><tr><th>device<th>nodes<th>why there; other devices%s"
+                        "<th class=n>weights or bytes<th class=n>moved in<th class=n>moved out"
+                        "<th class=n>scratch</tr>\n",
+                        plan->facts.n_groups <= 60 ? " open" : "", plan->facts.n_groups, plan->n_steps,
+                        p->e.timed ? "<th class=n>one item<th class=n>at bounds" : "");
+    for (uint32_t s = 0; s < plan->n_steps; s++) {
+        if (plan->steps[s].kind != PLAIT_STEP_LAUNCH) print_move(p, s);
+        for (uint32_t g = p->e.first_group[s]; g < p->e.first_group[s + 1]; g++) print_group(p, g);
     }
-    plait_strbuf_append(s, "</table></details>\n");
+    plait_strbuf_append(p->s, "</table></div></details>\n");
 }
 
 /* ---- residence ---- */
@@ -360,10 +364,10 @@ static void print_like(const plait_residence *r, size_t i, plait_strbuf *s) {
     }
     bool state = entry->kind == PLAIT_STORAGE_STATE;
     plait_strbuf_append(s, "<tr><td class=d>");
-    print_text(s, r->context->devices[entry->device].device->name);
+    plait_html_text(s, r->context->devices[entry->device].device->name);
     plait_strbuf_printf(s, "</td><td class=n>%zu</td><td>%s of %s</td><td>", n, state ? "states" : "weights",
                         plait_dtype_name(entry->shape.dtype));
-    print_text(s, state ? "as it is" : entry->encoding_name);
+    plait_html_text(s, state ? "as it is" : entry->encoding_name);
     plait_strbuf_printf(s, "%s</td><td>%s</td>", entry->mapped ? ", used in the file" : "",
                         plait_cause_text(entry->cause));
     print_cell(s, bytes);
@@ -381,21 +385,32 @@ static void print_residence(const plait_residence *r, plait_strbuf *s) {
 
 /* ---- the page ---- */
 
+static plait_status print_sections(page *p, bool residence) {
+    PLAIT_TRY(plait_forecast_smallest(&p->e, &p->e.arena, &p->one));
+    PLAIT_TRY(plait_forecast_largest(&p->e, &p->e.arena, &p->full));
+    print_facts(p);
+    print_devices(p);
+    print_queues(p);
+    if (residence) print_residence(p->e.plan->residence, p->s);
+    print_lanes(p);
+    PLAIT_TRY(print_memory(p));
+    print_work(p);
+    return PLAIT_OK;
+}
+
 static plait_status print_plan(const plait_plan *plan, bool heading, bool residence, plait_strbuf *s) {
+    page p = {.s = s};
     plait_strbuf_append(s, "<section>\n");
     if (heading) {
         plait_strbuf_append(s, "<h2>Plan of ");
-        print_text(s, plan->name);
+        plait_html_text(s, plan->name);
         plait_strbuf_append(s, "</h2>\n");
     }
-    print_facts(plan, s);
-    print_devices(plan, s);
-    if (residence) print_residence(plan->residence, s);
-    for (int d = 0; d < plan->context->n_devices; d++) PLAIT_TRY(draw_memory(plan, d, s));
-    print_key(s);
-    print_work(plan, s);
+    plait_status status = plait_explain(&p.e, plan);
+    if (status == PLAIT_OK) status = print_sections(&p, residence);
+    plait_explained_deinit(&p.e);
     plait_strbuf_append(s, "</section>\n");
-    return PLAIT_OK;
+    return status;
 }
 
 plait_status plait_plans_print_html(const plait_plan *const *plans, int n_plans, const char *title,
@@ -405,10 +420,11 @@ plait_status plait_plans_print_html(const plait_plan *const *plans, int n_plans,
     if (n_plans < 1) return plait_error(PLAIT_INVALID_ARGUMENT, "page of plans: %d plans", n_plans);
     plait_strbuf_init(&s, 0);
     plait_strbuf_append(&s, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
-                            "<meta name=viewport content=\"width=device-width\"><title>");
-    print_text(&s, title ? title : plans[0]->name);
+                            "<meta name=viewport content=\"width=device-width\">"
+                            "<meta name=color-scheme content=\"light dark\"><title>");
+    plait_html_text(&s, title ? title : plans[0]->name);
     plait_strbuf_printf(&s, "</title><style>%s</style></head><body><h1>%s", style, title ? "" : "Plan of ");
-    print_text(&s, title ? title : plans[0]->name);
+    plait_html_text(&s, title ? title : plans[0]->name);
     plait_strbuf_append(&s, "</h1>\n");
     for (int i = 0; status == PLAIT_OK && i < n_plans; i++) {
         bool shown = false; /* plans of a model share their residence: it is shown once */

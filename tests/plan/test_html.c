@@ -17,7 +17,7 @@ static void assert_ok(plait_status status) {
 
 /* Elements that end with what follows them, as HTML allows for cells and heads of tables. */
 static bool ends_by_itself(const char *name) {
-    static const char *const names[] = {"meta", "td", "th", "tr", "!DOCTYPE"};
+    static const char *const names[] = {"meta", "br", "td", "th", "tr", "!DOCTYPE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
@@ -61,6 +61,30 @@ static void check_boxes(const char *page) {
     assert_true(n > 10);
 }
 
+/* Boxes of queues lie in their picture, and those of a lane one behind the other. */
+static void check_lanes(const char *page) {
+    double last_y = -1, last_end = 0, bottom = 0;
+    int n = 0;
+    for (const char *at = page; (at = strpbrk(at, "<")); at++) {
+        double x, y, width, height;
+        char class[16];
+        int end = 0;
+        if (sscanf(at, "<svg class=\"lanes%*[^0]0 0 960 %lf", &bottom) == 1) last_y = -1;
+        if (sscanf(at, "<rect class=\"b %15[a-z]\" x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"%n", class,
+                   &x, &y, &width, &height, &end) < 5)
+            continue;
+        double middle = y + height / 2;
+        if (x < 149.9 || x + width > 946.1 || y < 10 || y + height > bottom - 24)
+            fail_msg("a box at %g, %g of %g x %g", x, y, width, height);
+        if (middle == last_y && x < last_end - 0.002) fail_msg("a box begins at %g before %g", x, last_end);
+        last_y = middle;
+        last_end = x + width;
+        n++;
+    }
+    assert_true(n > 10);
+    assert_non_null(strstr(page, "<path class=arrow"));
+}
+
 static void test_pages(void **state) {
     (void)state;
     plait_context *context = NULL;
@@ -78,6 +102,7 @@ static void test_pages(void **state) {
     assert_ok(plait_plan_print_html(plans[0], &page));
     check_nesting(page);
     check_boxes(page);
+    check_lanes(page);
     assert_null(strstr(page, "<b>&amp;\"</b>"));
     assert_non_null(strstr(page, "layers &lt;b&gt;&amp;amp;&quot;&lt;/b&gt;"));
     static const char *const foreign[] = {"<script", "http:", "https:", "url(", "@import", "<link"};
