@@ -140,11 +140,11 @@ static inline plait_command copy_of(plait_buffer *from, uint64_t source, plait_b
 }
 
 static inline plait_command signal_of(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event, .value = value}};
 }
 
 static inline plait_command wait_of(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = value}};
 }
 
 /* ---- a program: sum = a + b over [8, n], n up to 4, in slot 0; scratch in slot 1 ---- */

@@ -28,7 +28,7 @@ static void add_gate(plait_monitor_queue *queue, plait_monitor_flight *flight) {
     if (queue->gated) return;
     queue->gated = true;
     flight->inner[flight->n_inner++] =
-        (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->gate, &never}};
+        (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = queue->gate, .value = &never}};
 }
 
 /* ---- one command ---- */
@@ -57,8 +57,8 @@ static void add_signal_of_failed(plait_monitor_queue *queue, plait_monitor_fligh
     if (!event || !event->object.alive || event->imported || !command->signal.value) return;
     plait_monitor_event_add(monitor, event->timeline, *command->signal.value, &queue->clock, &mark, false);
     plait_monitor_object_use(monitor, &event->object, &mark);
-    flight->inner[flight->n_inner++] =
-        (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event->inner, command->signal.value}};
+    flight->inner[flight->n_inner++] = (plait_command){
+        .kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event->inner, .value = command->signal.value}};
 }
 
 static void look_at(plait_monitor_queue *queue, plait_monitor_flight *flight, int index) {
@@ -128,13 +128,14 @@ static bool has_latch(const plait_monitor_queue *queue) {
 
 static plait_status hand_latch(plait_monitor_queue *queue) {
     queue->steps = queue->seen + 1;
-    queue->latch_wait = (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {queue->latch, &queue->steps}};
+    queue->latch_wait =
+        (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = queue->latch, .value = &queue->steps}};
     return has_latch(queue) ? hand(queue, &queue->latch_wait, 1) : PLAIT_OK;
 }
 
 static plait_status hand_step(plait_monitor_queue *queue) {
-    queue->step_signal =
-        (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->step, &queue->steps}};
+    queue->step_signal = (plait_command){.kind = PLAIT_COMMAND_SIGNAL,
+                                         .signal = {.event = queue->step, .value = &queue->steps}};
     return hand(queue, &queue->step_signal, 1);
 }
 
@@ -151,11 +152,11 @@ static plait_status see_held(const plait_monitor_call *call, plait_monitor_queue
     return PLAIT_OK;
 }
 
-/* Lets the command run and waits for it. With the lock dropped. */
-static plait_status run_step(plait_monitor_queue *queue, bool has_step) {
+/* Lets the command run and waits for it: by its event, where there is one to be trusted. With the lock dropped. */
+static plait_status run_step(plait_monitor_queue *queue, bool by_event) {
     const plait_device_vtable *v = queue->step->device->vtable;
     if (has_latch(queue)) v->event_signal(queue->latch, queue->steps);
-    plait_status done = has_step ? v->event_wait(queue->step, queue->steps, UINT64_MAX) : PLAIT_LIMIT;
+    plait_status done = by_event ? v->event_wait(queue->step, queue->steps, UINT64_MAX) : PLAIT_LIMIT;
     if (done != PLAIT_OK) v->synchronise(queue->inner); /* until it has let go of the list */
     return done;
 }
@@ -168,8 +169,9 @@ static void see_done(const plait_monitor_call *call, plait_monitor_queue *queue,
     plait_error_save(PLAIT_INTERNAL, &kept);
     bool held = has_step && has_latch(queue) && !queue->failed;
     plait_status status = held ? see_held(call, queue) : PLAIT_OK;
+    bool trusted = has_step && status == PLAIT_OK && !queue->failed;
     plait_monitor_unlock(monitor);
-    plait_status done = run_step(queue, has_step);
+    plait_status done = run_step(queue, trusted);
     plait_monitor_lock(monitor);
     queue->seen = queue->steps;
     if (status == PLAIT_OK && done == PLAIT_OK && looked_at)
@@ -205,7 +207,8 @@ static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     while (i < end && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
     bool whole = i == flight->n, has_step;
     if (i == first && !whole) return false;
-    flight->end = (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {queue->progress, &flight->number}};
+    flight->end = (plait_command){.kind = PLAIT_COMMAND_SIGNAL,
+                                  .signal = {.event = queue->progress, .value = &flight->number}};
     bool look = queue->step && i > first && !queue->failed;
     plait_monitor_call call = flight->call;
     call.command = first;
