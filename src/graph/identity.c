@@ -91,7 +91,7 @@ static void put_node(writer *w, const plait_graph_node *node) {
     for (int i = 0; i < node->op->n_attrs && i < PLAIT_MAX_ATTRS; i++)
         given |= (uint32_t)(node->attrs[i].i != node->op->attrs[i].initial.i) << i;
     put(w, given);
-    for (int i = 0; i < n_attrs; i++)
+    for (int i = 0; i < node->op->n_attrs && i < PLAIT_MAX_ATTRS; i++)
         if (given >> i & 1u) put64(w, (uint64_t)node->attrs[i].i);
     put_name(w, node->name);
     put(w, (uint32_t)node->block);

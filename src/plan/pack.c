@@ -29,7 +29,7 @@ enum { LANES = 17, LANE_RATIO = 4 };
 /* Units of about a nanosecond: looking at one neighbour is one. */
 enum { WORK_AT_LEAST = 1 << 19, WORK_WHILE_BAD = 1 << 23, WORK_PER_ITEM = 128, SETTLE_PER_ITEM = 256 };
 /* Thousandths above the bound: worth more time, on the few sets that meet it; worth no more; as good as the bound. */
-enum { BAD = 60, GOOD = 30, AS_GOOD_AS = 5 };
+enum { BAD = 60, GOOD = 30, AS_GOOD_AS = 10 };
 
 #define NOWHERE UINT64_MAX
 
@@ -231,32 +231,9 @@ static size_t find_neighbours(packer *p, uint32_t i) {
     return n;
 }
 
-/* The lowest free place without sorting: whoever is in the way pushes the item above itself. *out_sure is false when it was
- * pushed too often to say. */
-static uint64_t push_up(const packer *p, const plait_pack_item *item, size_t n, uint64_t limit,
-                        bool *out_sure) {
-    enum { PUSHES = 12 };
-    uint64_t at = fit(p, item, 0, limit);
-    *out_sure = true;
-    for (int k = 0; k < PUSHES && at != NOWHERE; k++) {
-        uint64_t end = at + item->size_bytes, above = at;
-        for (size_t i = 0; i < n; i++) {
-            uint64_t meets = (uint64_t)((p->near[i].begin < end) & (p->near[i].end > at));
-            uint64_t reach = p->near[i].end & -meets;
-            above = reach > above ? reach : above;
-        }
-        if (above == at) return at;
-        at = above < limit ? fit(p, item, above, limit) : NOWHERE;
-    }
-    *out_sure = at == NOWHERE;
-    return NOWHERE;
-}
-
 /* The lowest place below `limit` that none of the n in `near` touches, or NOWHERE. */
 static uint64_t find_gap(packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
-    bool sure;
-    uint64_t cursor = 0, pushed = push_up(p, item, n, limit, &sure);
-    if (sure) return pushed;
+    uint64_t cursor = 0;
     sort_spans(p->near, n);
     for (size_t k = 0; k <= n && cursor < limit; k++) {
         uint64_t end = k < n && p->near[k].begin < limit ? p->near[k].begin : limit;
@@ -423,10 +400,9 @@ static double cost_of(const packer *p, uint32_t item) {
     return (double)p->items[item].size_bytes * times * times;
 }
 
-/* Sorts `near`, fills `ends` (begin and end swapped, so that it sorts by end) and the running sums of costs. */
+/* `near` is sorted. Fills `ends` (begin and end swapped, so that it sorts by end) and the running sums of costs. */
 static void sum_costs(packer *p, size_t n) {
     double *by_begin = p->sums, *by_end = p->sums + p->n + 1;
-    sort_spans(p->near, n);
     for (size_t k = 0; k < n; k++)
         p->ends[k] = (span){.begin = p->near[k].end, .end = p->near[k].begin, .item = p->near[k].item};
     sort_spans(p->ends, n);
