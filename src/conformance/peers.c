@@ -248,8 +248,12 @@ static plait_status draw_twins(plait_conf *c, twins *t) {
         t->images[i] = plait_conf_image(&t->works[i]);
     }
     PLAIT_TRY(plait_conf_parallel(2, run_twin, t));
-    return plait_conf_same(t->images[1], t->images[0], t->works[0].device_bytes,
-                           "the image of a second device of the same numeric class");
+    /* Each value, since devices of other alignments lay them out in another way. */
+    for (int v = 0; v < t->works[0].n_values; v++)
+        PLAIT_TRY(plait_conf_same(
+            t->images[1] + t->works[1].values[v].offset, t->images[0] + t->works[0].values[v].offset,
+            t->works[0].values[v].size_bytes, "a value on a second device of the same numeric class"));
+    return PLAIT_OK;
 }
 
 /* Two devices of one class compute at once. */

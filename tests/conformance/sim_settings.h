@@ -36,4 +36,17 @@ static inline void run_settings(const char *const *devices, size_t n_devices) {
     }
 }
 
+/* What does not depend on how a device computes: everything but single ops, of which two stand for all. */
+static inline void run_behaviour(const char *const *devices, size_t n_devices) {
+    static const char *const groups[] = {"memory/*",  "copy/*",    "queue/*",    "event/*", "peer/*",
+                                         "program/*", "device/*",  "failure/*",  "life/*",  "segment/*",
+                                         "packing/*", "op/copy/*", "op/matmul/*"};
+    for (size_t i = 0; i < n_devices; i++) {
+        int passed = 0;
+        for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
+            passed += run_suite(devices[i], groups[g], &found).passed;
+        assert_true(passed > 200);
+    }
+}
+
 #endif
