@@ -163,11 +163,11 @@ plait_command plait_conf_fill(plait_buffer *buffer, uint64_t offset, uint64_t n,
 }
 
 plait_command plait_conf_signal(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event, .value = value}};
 }
 
 plait_command plait_conf_wait(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = value}};
 }
 
 plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const plait_command *commands,

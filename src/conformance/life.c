@@ -270,7 +270,7 @@ static plait_status sink(wreck *w) {
 }
 
 /* What waits has been told; what was reached stays; nothing new can be had. */
-static plait_status look_at(wreck *w) {
+static plait_status look_at(plait_conf_kit *kit, wreck *w) {
     const plait_device_vtable *v = w->device->vtable;
     uint64_t patience = w->c->patience_ns, value = 99;
     plait_device_info info;
@@ -297,9 +297,9 @@ static plait_status look_at(wreck *w) {
         PLAIT_TRY(plait_conf_failed(status, PLAIT_DEVICE_LOST, "submit to a queue of a lost device"));
     PLAIT_TRY(PLAIT_CONF_FAILS(v->synchronise(w->working), PLAIT_DEVICE_LOST,
                                "synchronise after one more command"));
-    PLAIT_TRY(PLAIT_CONF_FAILS(v->buffer_create(w->device, 16, PLAIT_BUFFER_STATE, &buffer),
+    PLAIT_TRY(PLAIT_CONF_FAILS(plait_conf_buffer(kit, w->device, 16, PLAIT_BUFFER_STATE, &buffer),
                                PLAIT_DEVICE_LOST, "buffer_create of a lost device"));
-    PLAIT_TRY(PLAIT_CONF_FAILS(v->queue_create(w->device, 0, &queue), PLAIT_DEVICE_LOST,
+    PLAIT_TRY(PLAIT_CONF_FAILS(plait_conf_queue(kit, w->device, 0, &queue), PLAIT_DEVICE_LOST,
                                "queue_create of a lost device"));
     PLAIT_CONF_EXPECT(!buffer && !queue, "a failed create has set its output");
     PLAIT_TRY(plait_error_context(v->describe(w->device, &info), "describe of a lost device"));
@@ -316,7 +316,7 @@ static plait_status loss(plait_conf *c, plait_conf_kit *kit, const void *user) {
     w->c = c;
     plait_status status = board(kit, w);
     if (status == PLAIT_OK) status = sink(w);
-    if (status == PLAIT_OK) status = look_at(w);
+    if (status == PLAIT_OK) status = look_at(kit, w);
     if (status != PLAIT_OK && w->never) { /* nobody else will wake the thread */
         plait_error_record reason;
         plait_error_save(status, &reason);

@@ -1,5 +1,6 @@
 /* Queues: commands run in order, lists may be many, fields behind pointers are read when the command runs, a queue that
  * waits holds up nobody else, and destroying a queue waits for it. */
+#include "base/os.h"
 #include "base/size.h"
 #include "base/thread.h"
 #include "conformance/kit.h"
@@ -305,6 +306,67 @@ static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void
     return plait_conf_expect(kit, other, buffer, image, "a buffer after its queue went on");
 }
 
+/* ---- spans ---- */
+
+typedef struct spans {
+    struct plait_launch_span spans[4];
+    plait_launch_trace trace;
+    unsigned char host[BYTES];
+} spans;
+
+/* One span of the command, in time, and none where there is no room. */
+static plait_status check_spans(const spans *s, size_t room, uint64_t begin_ns, uint64_t end_ns,
+                                const char *what) {
+    PLAIT_CONF_EXPECT(s->trace.n <= room && s->trace.n <= 1,
+                      "%s: %zu spans, expected one at most in room for %zu", what, s->trace.n, room);
+    PLAIT_TRY(plait_conf_all((const unsigned char *)&s->spans[s->trace.n], 0xEE, sizeof s->spans[0], what));
+    if (!s->trace.n) return PLAIT_OK;
+    const struct plait_launch_span *span = &s->spans[0];
+    PLAIT_CONF_EXPECT(span->group == PLAIT_SPAN_WHOLE, "%s: a span of group %d, expected all of the command",
+                      what, span->group);
+    PLAIT_CONF_EXPECT(span->begin_ns <= span->end_ns, "%s: a span from %llu to %llu", what,
+                      (unsigned long long)span->begin_ns, (unsigned long long)span->end_ns);
+    if (s->trace.own_clock) return PLAIT_OK;
+    PLAIT_CONF_EXPECT(span->begin_ns >= begin_ns && span->end_ns <= end_ns,
+                      "%s: a span from %llu to %llu, of a command that ran between %llu and %llu", what,
+                      (unsigned long long)span->begin_ns, (unsigned long long)span->end_ns,
+                      (unsigned long long)begin_ns, (unsigned long long)end_ns);
+    return PLAIT_OK;
+}
+
+/* Transfers, copies and waits tell when they ran, or do not, and keep to the room that they have. */
+static plait_status command_spans(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    static const char *const names[] = {"the spans of a write", "the spans of a copy", "the spans of a read",
+                                        "the spans of a wait"};
+    plait_queue *queue;
+    plait_event *event;
+    plait_buffer *buffer;
+    spans *s;
+    (void)user;
+    PLAIT_TRY(plait_conf_bytes(kit, 4 * sizeof *s, (unsigned char **)&s));
+    PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
+    PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    PLAIT_TRY(plait_conf_buffer(kit, c->device, (uint64_t)2 * BYTES, PLAIT_BUFFER_STATE, &buffer));
+    PLAIT_TRY(c->v->event_signal(event, 1));
+    plait_command list[] = {plait_conf_write(buffer, 0, s->host, BYTES),
+                            plait_conf_copy(buffer, 0, buffer, BYTES, BYTES),
+                            plait_conf_read(buffer, BYTES, s->host, BYTES), plait_conf_wait(event, &one)};
+    list[0].transfer.trace = &s[0].trace;
+    list[1].copy.trace = &s[1].trace;
+    list[2].transfer.trace = &s[2].trace;
+    list[3].wait.trace = &s[3].trace;
+    for (size_t room = 0; room <= 3; room++) {
+        for (int i = 0; i < 4; i++) {
+            memset(s[i].spans, 0xEE, sizeof s[i].spans);
+            s[i].trace = (plait_launch_trace){.capacity = room, .spans = s[i].spans};
+        }
+        uint64_t begin_ns = plait_time_ns();
+        PLAIT_TRY(plait_conf_do(queue, list, 4));
+        for (int i = 0; i < 4; i++) PLAIT_TRY(check_spans(&s[i], room, begin_ns, plait_time_ns(), names[i]));
+    }
+    return PLAIT_OK;
+}
+
 void plait_conf_queues(plait_conf *c) {
     static const uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE, engine = PLAIT_QUEUE_COPY;
     plait_conf_check_kit(c, "queue/many", many_lists, &own_thread);
@@ -321,4 +383,5 @@ void plait_conf_queues(plait_conf *c) {
     plait_conf_check_kit(c, "queue/destroy", destroyed, NULL);
     plait_conf_check_kit(c, "queue/destroy-waiting", destroyed_waiting, NULL);
     plait_conf_check_kit(c, "queue/empty", empty, NULL);
+    plait_conf_check_kit(c, "queue/spans", command_spans, NULL);
 }
