@@ -4,6 +4,7 @@
 
 #include "support/decoder.h"
 #include "support/fake_device.h"
+#include "support/random_graph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -522,6 +523,94 @@ static void test_very_many_blocks(void **state) {
     destroy(&f);
 }
 
+/* ---- anything ---- */
+
+/* A random device list; *out_n devices. Some lack ops, some are small, some fast, some far away. */
+static void random_devices(uint64_t *seed, char *out, size_t size, int *out_n) {
+    static const char *const ops[] = {"attention", "rope",     "kv_write", "matmul",
+                                      "swiglu",    "rms_norm", "get_rows", "add"};
+    int n = 2 + (int)random_next(seed, 3);
+    size_t used = 0;
+    for (int d = 0; d < n; d++) {
+        used += (size_t)snprintf(out + used, size - used, "%sfake:speed=%d:latency=%d", d ? "," : "",
+                                 1 + (int)random_next(seed, 9), 1 + (int)random_next(seed, 50000));
+        if (random_next(seed, 3) == 0)
+            used += (size_t)snprintf(out + used, size - used, ":lack=%s", ops[random_next(seed, 8)]);
+        if (random_next(seed, 4) == 0)
+            used +=
+                (size_t)snprintf(out + used, size - used, ":mem=%d", 60000 + (int)random_next(seed, 600000));
+        if (random_next(seed, 4) == 0) used += (size_t)snprintf(out + used, size - used, ":reach=no");
+    }
+    *out_n = n;
+}
+
+/* Whatever the devices, shares, pins and budgets: a decision within all budgets that every plan can use, or a status that
+ * says why not; twice the same. */
+static void test_anything(void **state) {
+    (void)state;
+    static const char *const patterns[] = {
+        "blk.1",   "blk.*.attn_*", "cache.*", "*.ffn_down.weight", "token_embd.weight",
+        "blk.0.*", "*norm*",       "output"};
+    int fitted = 0, too_large = 0, lacking = 0;
+    fixture f = {0};
+    make_model(&f, 5, 64, true);
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint64_t s = seed, budgets[4], reserve[4];
+        char devices[512];
+        double ratio[4] = {0};
+        plait_pin pins[3];
+        int n;
+        random_devices(&s, devices, sizeof devices, &n);
+        plait_residence_options options = {.pins = pins, .n_pins = (int)random_next(&s, 4)};
+        for (int i = 0; i < options.n_pins; i++)
+            pins[i] = (plait_pin){patterns[random_next(&s, 8)], (int)random_next(&s, (uint64_t)n)};
+        for (int d = 0; d < n; d++) {
+            ratio[d] = (double)random_next(&s, 3);
+            budgets[d] = random_next(&s, 3) ? UINT64_MAX : 50000 + random_next(&s, 900000);
+            reserve[d] = random_next(&s, 30000);
+        }
+        ratio[random_next(&s, (uint64_t)n)] += 1;
+        if (random_next(&s, 2)) options.ratio = ratio;
+        if (random_next(&s, 2)) options.budget_bytes = budgets, options.reserve_bytes = reserve;
+        options.split = random_next(&s, 3) || options.ratio ? PLAIT_SPLIT_AUTO : PLAIT_SPLIT_NONE;
+        plait_status status = decide(&f, devices, &options);
+        if (status != PLAIT_OK) {
+            if (status != PLAIT_OUT_OF_MEMORY && status != PLAIT_UNSUPPORTED)
+                fail_msg("seed %llu on %s: %s", (unsigned long long)seed, devices, plait_error_message());
+            *(status == PLAIT_OUT_OF_MEMORY ? &too_large : &lacking) += 1;
+            forget(&f);
+            continue;
+        }
+        fitted++;
+        for (int d = 0; d < n; d++) {
+            plait_device_info info = f.context->devices[d].info;
+            uint64_t most =
+                options.budget_bytes ? budgets[d] : info.memory_free_bytes - info.memory_free_bytes / 32;
+            uint64_t kept = options.budget_bytes && bytes_on(&f, d) ? reserve[d] : 0;
+            if (bytes_on(&f, d) > most || kept > most - bytes_on(&f, d))
+                fail_msg("seed %llu on %s: device %d holds %llu bytes, at most %llu",
+                         (unsigned long long)seed, devices, d, (unsigned long long)bytes_on(&f, d),
+                         (unsigned long long)most);
+        }
+        for (int g = 0; g < f.n_graphs; g++) {
+            plait_plan *plan = NULL, *again = NULL;
+            plait_plan_options plan_options = {.residence = f.residence};
+            if (plait_plan_make(&plan, f.context, f.graphs[g], &plan_options) != PLAIT_OK)
+                fail_msg("seed %llu on %s: %s", (unsigned long long)seed, devices, plait_error_message());
+            assert_ok(plait_plan_make(&again, f.context, f.graphs[g], &plan_options));
+            for (uint32_t k = 0; k < f.graphs[g]->n_nodes; k++)
+                assert_int_equal(plan->placements[k].device, again->placements[k].device);
+            plait_plan_release(plan);
+            plait_plan_release(again);
+        }
+        forget(&f);
+    }
+    print_message("%d decisions, %d times too little memory, %d times an op that nobody runs\n", fitted,
+                  too_large, lacking);
+    assert_true(fitted > 200);
+    destroy(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ratio),
@@ -539,6 +628,7 @@ int main(void) {
         cmocka_unit_test(test_pins_take_memory),
         cmocka_unit_test(test_without_blocks),
         cmocka_unit_test(test_very_many_blocks),
+        cmocka_unit_test(test_anything),
     };
     if (fake_register() != PLAIT_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
