@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: headers, the shared and the static library, pkg-config file and CMake package,
-# program, man pages, completions, licence, the guide for writing a device and its example. Everything is found relative to
-# where it lies: an installed tree can be moved.
+# program, man pages, completions, licence, documents, the example of a device. Everything is found relative to where it
+# lies: an installed tree can be moved.
 #
 #   plait_install()
 
@@ -15,8 +15,9 @@ function(plait_install)
   install(TARGETS plait_lib ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(TARGETS plait_shared EXPORT plait LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
-  # For those who write a device: the guide, and the example that it refers to.
-  install(FILES "${PROJECT_SOURCE_DIR}/docs/writing-a-device.md" DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+  # The documents, and for those who write a device the example that theirs refers to.
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
+    PATTERN "man" EXCLUDE)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/device" DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
     FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt" PATTERN "README.md")
   plait_install_pkg_config()

@@ -3,7 +3,8 @@
 #   plait_tests()       tests/ROOM/**/test_*.c, each one program, named ROOM/NAME, linked against its room
 #   plait_long_tests()  the target long-tests: sweeps that take too long for every change, run by hand
 #   plait_tree_tests()  check/tree: the laws of the tree; check/check-tree: that they are seen when broken; check/install:
-#                       that an installed plait can be used; check/device: that a vendor's device can be built for it
+#                       that an installed plait can be used; check/device: that a vendor's device can be built for it;
+#                       check/docs: that documents are true whose commands can be run
 #
 # A test may use its room and what is above it. The room is the folder's, or that of a comment `/* room: base */` near the
 # top of the file; where it is none (tests/cli, tests/integration, tests/fault without such a comment), the test uses the
@@ -140,5 +141,6 @@ function(plait_tree_tests)
   add_test(NAME check/device COMMAND "${scripts}/check-device" "${PROJECT_BINARY_DIR}" "${CMAKE_C_COMPILER}")
   set_tests_properties(check/tree check/install check/check-tree check/device-quick check/device
     PROPERTIES LABELS check TIMEOUT 300)
-  set_tests_properties(check/device PROPERTIES LABELS "check;slow" TIMEOUT 900)
+  add_test(NAME check/docs COMMAND "${scripts}/check-docs" "${PROJECT_BINARY_DIR}" --cc "${CMAKE_C_COMPILER}")
+  set_tests_properties(check/device check/docs PROPERTIES LABELS "check;slow" TIMEOUT 900)
 endfunction()
