@@ -96,6 +96,10 @@ static plait_status ones(plait_weighed *w, int64_t **out) {
     return PLAIT_OK;
 }
 
+/* Shapes tell of attention only how many keys there can be. A cache that is a quarter full is taken for the usual one where
+ * devices are compared; predictions are for a full one. */
+static const double USUAL_KEYS = 0.25;
+
 /* Time on each device that runs the node. */
 static void weigh_node(plait_weighed *w, uint32_t n, const int64_t *one, plait_op_use *use) {
     double all = w->steps.single + w->steps.full;
@@ -106,10 +110,11 @@ static void weigh_node(plait_weighed *w, uint32_t n, const int64_t *one, plait_o
         for (int d = 0; d < w->n_devices; d++)
             if (w->runs[n] >> d & 1u) ns[d] = (float)plait_cost_time(w->cost, d, &work);
     }
-    for (size_t k = (size_t)n * (size_t)w->n_devices; k < ((size_t)n + 1) * (size_t)w->n_devices; k++)
-        w->ns[k] =
-            (float)((w->steps.single * (double)w->single_ns[k] + w->steps.full * (double)w->full_ns[k]) /
-                    all);
+    double usual = work.kind == PLAIT_COST_ATTENTION ? USUAL_KEYS : 1;
+    for (size_t k = (size_t)n * (size_t)w->n_devices; k < ((size_t)n + 1) * (size_t)w->n_devices; k++) {
+        double sum = w->steps.single * (double)w->single_ns[k] + w->steps.full * (double)w->full_ns[k];
+        w->ns[k] = (float)(usual * sum / all);
+    }
 }
 
 static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_context *context,

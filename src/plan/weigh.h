@@ -14,7 +14,7 @@ typedef struct plait_weighed {
     plait_expected_steps steps;
     uint64_t *runs; /* [node] a bit for each device that runs it */
     /* [node * n_devices + device] where it runs: in a step of one item, in a step at the bounds, and on average over the
-     * expected mixture of both. */
+     * expected mixture of both (where caches are not full). */
     float *single_ns, *full_ns, *ns;
     const char **why; /* [node * n_devices + device] "" where it runs, else the device's reason */
     uint32_t *
