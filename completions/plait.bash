@@ -19,7 +19,7 @@ _plait() {
     logits) options=" --ids --out --step --decoder-ids -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     perplexity) options=" -p -f --ids --windows --json -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     bench) options=" -p -n -d -r --json -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
-    plan) options=" --json --html -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
+    plan) options=" --json --html --compare -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     quantize) options=" -t --help" ;;
     conformance) options=" --bench --deep --only --lost --json --device-path --help" ;;
     devices) options=" --devices --measure --device-path --json --help" ;;

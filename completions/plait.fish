@@ -161,6 +161,7 @@ complete -c plait -n '__fish_seen_subcommand_from bench' -l no-mmap -d 'read the
 complete -c plait -n '__fish_seen_subcommand_from bench' -l help -d 'this text'
 complete -c plait -n '__fish_seen_subcommand_from plan' -l json -d 'plans as one JSON object'
 complete -c plait -n '__fish_seen_subcommand_from plan' -l html -r -d 'also a page with pictures of the plans'
+complete -c plait -n '__fish_seen_subcommand_from plan' -l compare -r -d 'lay a trace (--trace of run, bench, ...) beside the plans instead of printing them'
 complete -c plait -n '__fish_seen_subcommand_from plan' -s t -r -d 'threads of cpu devices without threads= (default: all processors)'
 complete -c plait -n '__fish_seen_subcommand_from plan' -l devices -r -d 'devices, kind[:key=value]..., comma-separated (default cpu)'
 complete -c plait -n '__fish_seen_subcommand_from plan' -l split -r -f -a 'none layer tensor' -d 'none: the first device, others for what it lacks; layer: whole layers (default: by cost)'

@@ -211,6 +211,7 @@ _plait() {
         _arguments \
             '--json[plans as one JSON object]' \
             '--html[also a page with pictures of the plans]:OUT:_files' \
+            '--compare[lay a trace (--trace of run, bench, ...) beside the plans instead of printing them]:TRACE:_files' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
             '--devices[devices, kind\[\:key=value\]..., comma-separated (default cpu)]:LIST:_files' \
             '--split[none\: the first device, others for what it lacks; layer\: whole layers (default\: by cost)]:MODE:(none layer tensor)' \

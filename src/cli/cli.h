@@ -36,7 +36,7 @@ typedef struct plait_cli_values {
     bool exact, monitor, no_mmap, measure;
     /* output */
     bool json, help;
-    const char *out, *html;
+    const char *out, *html, *compare;
     /* prompts */
     const char *prompt, *file, *ids, *decoder_ids, *conversation, *now;
     const char *system;

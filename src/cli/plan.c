@@ -1,5 +1,5 @@
 /* plait plan: what would run where, why, and what it costs, without taking memory for it. */
-#include "cli/cli.h"
+#include "cli/compare.h"
 
 #include "base/os.h"
 #include "base/status.h"
@@ -84,6 +84,12 @@ static plait_status write_html(const plait_model *model, const plait_model_facts
     return plait_error_context(status, "--html");
 }
 
+static plait_status compare(const plait_cli_values *values, const plait_model *model, plait_strbuf *out) {
+    const plait_plan *plans[N_PLANS];
+    for (int i = 0; i < N_PLANS; i++) plans[i] = plan_at(model, i);
+    return plait_cli_compare(plans, N_PLANS, values->compare, values->json, out);
+}
+
 /* Times are predicted from the devices' figures, which a plan for one device does not need. */
 static plait_status find_figures(plait_context *context) {
     plait_device_figures figures;
@@ -98,7 +104,8 @@ static plait_status print(const plait_cli_values *values, plait_context *context
     PLAIT_TRY(find_figures(context));
     plait_model_describe(model, &facts);
     plait_strbuf_init(&out, 0);
-    plait_status status = (values->json ? print_json : print_text)(model, &facts, &out);
+    plait_status status = values->compare ? compare(values, model, &out)
+                                          : (values->json ? print_json : print_text)(model, &facts, &out);
     if (status == PLAIT_OK && values->html) status = write_html(model, &facts, values->html);
     if (status == PLAIT_OK) return plait_cli_emit(&out);
     plait_strbuf_deinit(&out);
@@ -124,6 +131,8 @@ static int run(const plait_cli_values *values) {
 static const plait_cli_option options[] = {
     PLAIT_CLI_JSON("plans as one JSON object"),
     {"--html", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(html), 0, "also a page with pictures of the plans"},
+    {"--compare", "TRACE", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(compare), 0,
+     "lay a trace (--trace of run, bench, ...) beside the plans instead of printing them"},
     PLAIT_CLI_END,
 };
 
@@ -141,8 +150,15 @@ const plait_cli_command plait_cli_plan = {
         "--json prints "
         "{\"architecture\",\"context\",\"batch\",\"weight_private_bytes\",\"weight_mapped_bytes\","
         "\"state_bytes\",\"temporary_bytes\",\"plans\":{\"layers\":{...},\"argmax\":{...},\"best\":{...},"
-        "\"logits\":{...}}}.",
-    .examples = "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0 --html plan.html\n",
+        "\"logits\":{...}}}; docs/command-line.md describes the plans.\n\n"
+        "--compare reads a trace that was made with the same model, devices and options, predicts the steps "
+        "that it "
+        "recorded, and prints time by queue, the largest differences by name, and what only one side has. "
+        "With --json: "
+        "{\"steps\",\"spans\",\"known_spans\",\"queues\":[...],\"names\":[...],\"only_in_trace\":[...]}.",
+    .examples =
+        "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0 --html plan.html\n"
+        "  plait run model.gguf -p Hello -n 32 --trace t.json && plait plan model.gguf --compare t.json\n",
     .options = options,
     .computes = true,
     .run = run,

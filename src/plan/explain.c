@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "plan/weigh.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,15 @@ void plait_explain_step(const plait_plan *plan, uint32_t step, plait_strbuf *s) 
     const char *name = plait_explain_subject(plan, step, &block);
     plait_strbuf_printf(s, "%s ", plait_explain_verb(row->kind));
     plait_explain_clean(s, name);
+}
+
+const char *plait_explain_block(const char *name, int32_t block, size_t *out_digits) {
+    char digits[16];
+    size_t n = (size_t)snprintf(digits, sizeof digits, "%d", block);
+    *out_digits = n;
+    for (const char *at = strchr(name, '.'); block >= 0 && at; at = strchr(at + 1, '.'))
+        if (strncmp(at + 1, digits, n) == 0 && (at[1 + n] == '.' || at[1 + n] == '\0')) return at + 1;
+    return NULL;
 }
 
 void plait_explain_time(plait_strbuf *s, double ns) {

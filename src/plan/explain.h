@@ -72,6 +72,8 @@ const char *plait_explain_route(plait_route route);
 /* A name with '?' in place of control characters. */
 void plait_explain_clean_char(plait_strbuf *s, char c);
 void plait_explain_clean(plait_strbuf *s, const char *name);
+/* Where a name says the number of its block, behind a dot and before a dot or the end; NULL: nowhere. */
+const char *plait_explain_block(const char *name, int32_t block, size_t *out_digits);
 /* "12.3 us" in three digits. */
 void plait_explain_time(plait_strbuf *s, double ns);
 

@@ -11,7 +11,6 @@
 #include "base/size.h"
 #include "base/status.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,18 +51,10 @@ static void end_line(printer *p) {
     l->hash = plait_hash_bytes(p->text.bytes + l->begin, l->length, 0);
 }
 
-/* Where a name says its block: behind a dot, before a dot or the end; NULL: nowhere. */
-static const char *find_block(const char *name, const char *digits, size_t n) {
-    for (const char *at = strchr(name, '.'); at; at = strchr(at + 1, '.'))
-        if (strncmp(at + 1, digits, n) == 0 && (at[1 + n] == '.' || at[1 + n] == '\0')) return at + 1;
-    return NULL;
-}
-
 /* A name of something of a block: its number is kept apart where the name says it. */
 static void add_name(printer *p, const char *name, int32_t block) {
-    char digits[16];
-    int n = snprintf(digits, sizeof digits, "%d", block);
-    const char *at = block >= 0 ? find_block(name, digits, (size_t)n) : NULL;
+    size_t n;
+    const char *at = plait_explain_block(name, block, &n);
     if (at && p->status == PLAIT_OK)
         p->status = plait_grow(&p->numbers, &p->number_capacity, p->n_numbers + 1, sizeof *p->numbers,
                                SIZE_MAX / 64, "text");

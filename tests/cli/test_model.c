@@ -351,6 +351,33 @@ static void traces_are_json(void **state) {
     free(text);
 }
 
+static void traces_are_compared(void **state) {
+    (void)state;
+    char model[PLAIT_TEST_PATH_BYTES], path[PLAIT_TEST_PATH_BYTES], odd[PLAIT_TEST_PATH_BYTES];
+    plait_json_document document;
+    tiny_model(model);
+    outcome o = PLAIT("run", model, "-p", "abc", "-n", "4", "--trace", program_file("compared.json", path));
+    outcome text = PLAIT("plan", model, "--compare", path),
+            json = PLAIT("plan", model, "--compare", path, "--json");
+    expect_done(&o);
+    expect_done(&text);
+    expect_done(&json);
+    const plait_json *root = parse(json.out, json.n_out, &document);
+    assert_true(member(root, "names", PLAIT_JSON_ARRAY)->u.array.n_items > 5);
+    assert_int_equal(member(root, "only_in_trace", PLAIT_JSON_ARRAY)->u.array.n_items, 0);
+    assert_int_equal(member(root, "spans", PLAIT_JSON_INTEGER)->u.integer,
+                     member(root, "known_spans", PLAIT_JSON_INTEGER)->u.integer);
+    assert_true(number(plait_json_get(member(root, "steps", PLAIT_JSON_OBJECT), "layers")) > 0);
+    assert_non_null(strstr(text.out, "largest differences"));
+    assert_null(strstr(text.out, "another model"));
+    expect_refused(PLAIT("plan", model, "--compare", path, "--devices", "null"), 1, "of another model");
+    expect_refused(PLAIT("plan", model, "--compare", program_file("none.json", odd)), 1, "--compare");
+    expect_refused(PLAIT("plan", model, "--compare", model), 1, "trace: JSON line 1");
+    plait_json_document_deinit(&document);
+    outcome *const all[] = {&o, &text, &json};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) outcome_free(all[i]);
+}
+
 static void machine_is_shown(void **state) {
     (void)state;
     plait_json_document document;
@@ -439,6 +466,7 @@ int main(void) {
         cmocka_unit_test(inspect_shows_a_file),
         cmocka_unit_test(plans_are_shown),
         cmocka_unit_test(traces_are_json),
+        cmocka_unit_test(traces_are_compared),
         cmocka_unit_test(machine_is_shown),
         cmocka_unit_test(devices_are_checked),
     };

@@ -54,12 +54,18 @@ void plait_cpu_gated_task_run(const plait_cpu_task *task, int64_t begin, int64_t
     plait_cpu_gated_run(task->gated, begin, end, thread);
 }
 
+/* The first thread that comes to a phase says when it began. */
+static void note_begin(uint64_t *begin_ns) {
+    uint64_t none = 0;
+    if (__atomic_load_n(begin_ns, __ATOMIC_RELAXED)) return;
+    __atomic_compare_exchange_n(begin_ns, &none, plait_time_ns(), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
     const plait_program *program = (const plait_program *)work;
     const plait_cpu_phase *p = &program->phases[phase];
     int64_t first = 0; /* unit of the phase at which the task begins */
-    if (program->tracing && thread == 0 && program->begin_ns[phase] == 0)
-        program->begin_ns[phase] = plait_time_ns();
+    if (program->tracing) note_begin(&program->begin_ns[phase]);
     for (int t = p->first_task; t < p->first_task + p->n_tasks && first < end; t++) {
         const plait_cpu_task *task = &program->tasks[t];
         int64_t from = plait_max_i64(begin - first, 0), to = plait_min_i64(end - first, task->n_units);
@@ -130,6 +136,9 @@ static void collect_spans(const plait_program *program, plait_launch_trace *trac
         int group = program->phases[p].group;
         uint64_t begin_ns = program->begin_ns[p];
         if (begin_ns == 0 || group == last) continue;
+        /* Phases without a barrier between them may begin in any order. */
+        if (last >= 0 && begin_ns < trace->spans[trace->n - 1].begin_ns)
+            begin_ns = trace->spans[trace->n - 1].begin_ns;
         if (last >= 0) trace->spans[trace->n - 1].end_ns = begin_ns;
         if (trace->n == trace->capacity) return;
         trace->spans[trace->n++] = (struct plait_launch_span){group, begin_ns, end_ns};
