@@ -258,9 +258,12 @@ static plait_status fail_run(plait_run *run, plait_status status) {
 /* Waits until the places of the coming step are free. */
 static plait_status wait_place(plait_run *run) {
     if (run->failed) return plait_error_raise(&run->failure);
-    if (run->step < (uint64_t)run->depth) return PLAIT_OK;
+    if (run->step < (uint64_t)run->depth || run->place_free_for == run->step) return PLAIT_OK;
     plait_status status = wait_step(run, run->step - (uint64_t)run->depth);
-    if (status == PLAIT_OK) return PLAIT_OK;
+    if (status == PLAIT_OK) {
+        run->place_free_for = run->step;
+        return PLAIT_OK;
+    }
     return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
 }
 

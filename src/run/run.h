@@ -78,6 +78,8 @@ struct plait_run {
     size_t n_reserved;         /* requests for which the relay keeps room */
     uint32_t *checks;          /* nodes whose run-time inputs are checked before a step, equal ones once */
     size_t n_checks;
+    /* The step whose places were waited for: not again, when its submission failed and has overwritten their values. */
+    uint64_t place_free_for;
     uint64_t step;                 /* steps submitted so far */
     bool submitted, submitted_now; /* something ever, something of the current step */
     bool failed;

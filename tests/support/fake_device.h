@@ -7,6 +7,8 @@
  * usual; `link` and `latency`: bytes a second and nanoseconds of all its links; `reach=no`: no direct copies to others.
  * `copy`: its copy engines; `hide=yes`: its memory is not mapped and nobody else reaches it; `waits=no`: its queues wait
  * for no event of another device; `boxes=no`: copies in one dim only. `jitter`: a seed; commands take up to 200 us longer.
+ * `gate`: launches that may begin; the next waits until the test adds to `gate`. `fail-submit`: the submission with that number
+ * (from 1) fails.
  * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
@@ -28,7 +30,8 @@ typedef struct fake_device {
     plait_device base;
     bool lacks[PLAIT_OP_COUNT], refuses[PLAIT_OP_COUNT], balks[PLAIT_OP_COUNT];
     uint64_t alignment, memory_bytes, speed, link_bytes_per_s, latency_ns;
-    int group, fail, launches, n_copy_queues;
+    int group, fail, n_copy_queues, fail_submit;
+    _Atomic int launches, gate, submissions; /* gate -1: no gate */
     uint32_t jitter;
     bool no_share, alone, hidden, no_waits, no_boxes;
 } fake_device;
@@ -70,6 +73,11 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strncmp(option, "balk=", 5) == 0) return fake_list(device->balks, option + 5);
     if (strncmp(option, "align=", 6) == 0) return device->alignment = (uint64_t)atoi(option + 6), PLAIT_OK;
     if (strncmp(option, "group=", 6) == 0) return device->group = atoi(option + 6), PLAIT_OK;
+    if (strncmp(option, "gate=", 5) == 0) {
+        device->gate = atoi(option + 5);
+        return PLAIT_OK;
+    }
+    if (strncmp(option, "fail-submit=", 12) == 0) return device->fail_submit = atoi(option + 12), PLAIT_OK;
     if (strncmp(option, "copy=", 5) == 0) return device->n_copy_queues = atoi(option + 5), PLAIT_OK;
     if (strncmp(option, "jitter=", 7) == 0) return device->jitter = (uint32_t)atoi(option + 7), PLAIT_OK;
     if (strcmp(option, "hide=yes") == 0) return device->hidden = device->alone = true, PLAIT_OK;
@@ -94,6 +102,7 @@ static inline plait_status fake_create(const char *const *options, int n_options
     fake_device *device = plait_alloc_array(1, sizeof *device);
     if (!device) return plait_error_memory("fake device", sizeof *device);
     device->base.vtable = &fake_vtable;
+    device->gate = -1;
     device->alignment = 64;
     device->group = 1;
     device->memory_bytes = (uint64_t)1 << 34;
@@ -222,8 +231,10 @@ static inline plait_status fake_launch(plait_device *device, const plait_program
                                        plait_launch_trace *trace) {
     fake_device *fake = (fake_device *)device;
     (void)trace;
-    if (++fake->launches == fake->fail)
-        return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, fake->launches);
+    int launch = ++fake->launches;
+    while (fake->gate >= 0 && launch > fake->gate) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    if (launch == fake->fail)
+        return plait_error(PLAIT_IO, "%s: launch %d was told to fail", device->name, launch);
     for (int n = 0; n < program->n_nodes; n++) {
         plait_buffer *arena = slots[program->scratch_slots[n]];
         void *scratch = arena ? ((fake_buffer *)arena)->bytes + program->scratch_offsets[n] : NULL;
@@ -256,6 +267,14 @@ static inline plait_status fake_queue_create(plait_device *device, uint32_t flag
     static const plait_host_hooks hooks = {
         .launch = fake_launch, .address = fake_address, .before = fake_before};
     return plait_host_queue_create(device, flags, &hooks, out);
+}
+
+static inline plait_status fake_submit(plait_queue *queue, const plait_command *commands, int n) {
+    fake_device *fake = (fake_device *)queue->device;
+    int submission = ++fake->submissions;
+    if (submission == fake->fail_submit)
+        return plait_error(PLAIT_IO, "%s: submission %d was told to fail", queue->device->name, submission);
+    return plait_host_submit(queue, commands, n);
 }
 
 /* ---- programs ---- */
@@ -394,7 +413,7 @@ const plait_device_vtable fake_vtable = {
     .event_fail = plait_host_event_fail,
     .queue_create = fake_queue_create,
     .queue_destroy = plait_host_queue_destroy,
-    .submit = plait_host_submit,
+    .submit = fake_submit,
     .synchronise = plait_host_synchronise,
     .supports = fake_supports,
     .prepare = fake_prepare,
