@@ -169,7 +169,7 @@ static void solve(solver *s) {
 }
 
 /* Follows the tables back from the end. */
-static bool read_solution(const solver *s, int *out) {
+static bool read_solution(const solver *s, int *out, double *out_cost) {
     const plait_split_problem *p = s->p;
     double best = INFINITY;
     int device = -1;
@@ -179,8 +179,10 @@ static bool read_solution(const solver *s, int *out) {
     }
     /* Leaving the first device must win something, or figures that hardly differ would decide. */
     double on_first = s->best[p->n_units];
-    if (!p->first && !p->shares && on_first < INFINITY && best >= (1 - LEAST_GAIN) * on_first) device = 0;
+    if (!p->first && !p->shares && on_first < INFINITY && best >= (1 - LEAST_GAIN) * on_first)
+        device = 0, best = on_first;
     if (device < 0) return false;
+    *out_cost = best;
     for (uint32_t i = p->n_units; i > 0;) {
         size_t at = (size_t)device * s->width + i;
         for (uint32_t u = s->begin[at]; u < i; u++) out[u] = device;
@@ -192,30 +194,32 @@ static bool read_solution(const solver *s, int *out) {
 
 /* What the bytes are in all is known only from a solution, if units share things or put some elsewhere: then again, for
  * the bytes of the solution before; the fairest of all counts. */
-static void solve_shares(solver *s, int *out, bool *out_found) {
+static void solve_shares(solver *s, int *out, double *out_cost, bool *out_found) {
     const plait_split_problem *p = s->p;
     bool exact = !p->elsewhere && p->first_shared[p->n_units] == 0;
     double fairest = INFINITY;
     set_first_targets(s);
     for (int round = 0; round < (exact ? 1 : MAX_ROUNDS); round++) {
+        double cost;
         solve(s);
-        *out_found = read_solution(s, s->solution);
+        *out_found = read_solution(s, s->solution, &cost);
         if (!*out_found) return;
         double unfair = set_targets(s, s->solution);
         if (unfair < fairest) {
-            fairest = unfair;
+            fairest = *out_cost = unfair;
             memcpy(out, s->solution, p->n_units * sizeof *out);
         }
     }
 }
 
-static void solve_once(solver *s, int *out, bool *out_found) {
+static void solve_once(solver *s, int *out, double *out_cost, bool *out_found) {
     set_first_targets(s); /* none */
     solve(s);
-    *out_found = read_solution(s, out);
+    *out_found = read_solution(s, out, out_cost);
 }
 
-plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, bool *out_found) {
+plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, double *out_cost,
+                               bool *out_found) {
     size_t width = (size_t)problem->n_units + 1, n = (size_t)problem->n_devices;
     plait_arena arena;
     plait_arena_init(&arena, 0);
@@ -235,7 +239,9 @@ plait_status plait_split_solve(const plait_split_problem *problem, int *out_devi
                s.solution && s.seen;
     if (all) {
         *out_found = true;
-        if (problem->n_units > 0) (problem->shares ? solve_shares : solve_once)(&s, out_devices, out_found);
+        *out_cost = 0;
+        if (problem->n_units > 0)
+            (problem->shares ? solve_shares : solve_once)(&s, out_devices, out_cost, out_found);
     }
     plait_arena_deinit(&arena);
     return all ? PLAIT_OK : plait_error_memory("split", n * width * sizeof *s.best);

@@ -37,7 +37,9 @@ typedef struct plait_split_problem {
     bool soft; /* devices of share 0 may hold what nobody else has room for */
 } plait_split_problem;
 
-/* *out_found: whether there is a solution; then out_devices [n_units] holds it. Time n_devices * n_units^2. */
-plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, bool *out_found);
+/* *out_found: whether there is a solution; then out_devices [n_units] holds it, and *out_cost what it costs in the terms
+ * of what is sought: time, bytes by the place of their device, or squares. Time n_devices * n_units^2. */
+plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, double *out_cost,
+                               bool *out_found);
 
 #endif

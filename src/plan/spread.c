@@ -19,16 +19,19 @@ typedef struct spread {
     plait_residence *residence;
     const plait_residence_options *options; /* never NULL */
     int n_devices;
-    uint64_t *budget, *room, *fixed; /* [device] */
-    uint64_t *bytes, *need;          /* [unit * n_devices + device] */
-    uint64_t *elsewhere;             /* [(unit * n_devices + device) * n_devices + other] */
-    bool spills;                     /* something is in `elsewhere` */
-    double *ns;                      /* the same */
+    uint64_t *budget, *room, *no_limit, *fixed; /* [device] */
+    uint64_t *bytes, *need;                     /* [unit * n_devices + device] */
+    uint64_t *elsewhere;                        /* [(unit * n_devices + device) * n_devices + other] */
+    bool spills;                                /* something is in `elsewhere` */
+    double *ns;                                 /* the same */
     uint32_t *first_shared;
     plait_split_shared *shared;
     uint64_t *held; /* [device] need of the decided whole */
     plait_arena arena;
 } spread;
+
+/* What another way must cost of the best, at most, to be taken instead. */
+static const double LEAST_GAIN = 0.97;
 
 /* ---- budgets ---- */
 
@@ -36,7 +39,8 @@ static uint64_t reserve_of(const spread *p, int d) {
     return p->options->reserve_bytes ? p->options->reserve_bytes[d] : 0;
 }
 
-/* What is free now, less a margin for what nobody foresees. */
+/* What is free now, less a margin for what nobody foresees. Temporaries of earlier plans are there already, and the
+ * arena in which they lie will serve the coming ones as well. */
 static plait_status find_budgets(spread *p) {
     for (int d = 0; d < p->n_devices; d++) {
         plait_device *device = p->residence->context->devices[d].device;
@@ -45,7 +49,9 @@ static plait_status find_budgets(spread *p) {
             p->budget[d] = p->options->budget_bytes[d];
         } else {
             PLAIT_TRY(device->vtable->memory_query(device, &total, &available));
-            p->budget[d] = available - available / 32;
+            available -= available / 32;
+            if (!plait_add_u64(available, p->residence->context->devices[d].arena_bytes, &p->budget[d]))
+                p->budget[d] = available;
         }
         p->residence->budget_bytes[d] = p->budget[d];
     }
@@ -164,7 +170,7 @@ static plait_status count_pinned(spread *p) {
             plait_encoding_offer form;
             if (pin < 0 || seen >> pin & 1u) continue;
             seen |= (uint64_t)1 << pin;
-            PLAIT_TRY(plait_survey_form(s, item, pin, -1, &form));
+            PLAIT_TRY(plait_survey_form(s, item, pin, PLAIT_SURVEY_HERE, &form));
             if (takes_memory(p, pin, item, form.encoding) &&
                 !plait_add_u64(p->fixed[pin], form.size_bytes + form.alignment - 1, &p->fixed[pin]))
                 return plait_error(PLAIT_OUT_OF_RANGE, "residence: sizes overflow");
@@ -190,7 +196,7 @@ static plait_status weigh_units(spread *p) {
     return count_pinned(p);
 }
 
-static plait_status solve(spread *p, bool soft, bool *out_found) {
+static plait_status solve(spread *p, bool soft, const uint64_t *room, double *out_cost, bool *out_found) {
     const plait_survey *s = &p->survey;
     plait_split_problem problem = {.n_units = s->n_units,
                                    .n_shared = (uint32_t)s->n_items,
@@ -201,14 +207,14 @@ static plait_status solve(spread *p, bool soft, bool *out_found) {
                                    .first_shared = p->first_shared,
                                    .shared = p->shared,
                                    .elsewhere = p->spills ? p->elsewhere : NULL,
-                                   .room = p->room,
+                                   .room = room,
                                    .cross_n = s->cross_n,
                                    .cross_bytes = s->cross_bytes,
                                    .cost = &s->cost,
                                    .shares = p->residence->asked,
                                    .first = p->options->split == PLAIT_SPLIT_NONE,
                                    .soft = soft};
-    return plait_split_solve(&problem, p->survey.unit_device, out_found);
+    return plait_split_solve(&problem, p->survey.unit_device, out_cost, out_found);
 }
 
 /* ---- checking the whole ---- */
@@ -222,7 +228,7 @@ static plait_status count_held(spread *p) {
         for (size_t i = 0; i < s->n_items; i++) {
             plait_encoding_offer form;
             if (!plait_survey_holds(s, &s->items[i], d)) continue;
-            PLAIT_TRY(plait_survey_form(s, &s->items[i], d, -1, &form));
+            PLAIT_TRY(plait_survey_form(s, &s->items[i], d, PLAIT_SURVEY_HERE, &form));
             uint64_t *sum = &sums[is_state(&s->items[i])];
             if (takes_memory(p, d, &s->items[i], form.encoding) &&
                 !plait_add_u64(*sum, form.size_bytes + form.alignment - 1, sum))
@@ -266,9 +272,12 @@ static plait_status nothing_fits(const spread *p) {
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
     for (int d = 0; d < p->n_devices; d++) {
-        uint64_t need = p->fixed[d];
-        for (uint32_t u = 0; u < s->n_units; u++)
-            need += p->need[(size_t)u * (size_t)p->n_devices + (size_t)d];
+        uint64_t need = 0;
+        for (size_t i = 0; i < s->n_items; i++) {
+            plait_encoding_offer form;
+            PLAIT_TRY(plait_survey_form(s, &s->items[i], d, PLAIT_SURVEY_ALL, &form));
+            if (takes_memory(p, d, &s->items[i], form.encoding)) need += form.size_bytes;
+        }
         plait_strbuf_printf(&text, "%s%s: all of it would take ", d ? "; " : "",
                             p->residence->context->devices[d].device->name);
         plait_strbuf_bytes(&text, need);
@@ -286,19 +295,38 @@ static plait_status nothing_fits(const spread *p) {
     return status;
 }
 
+static plait_status solve_with(spread *p, plait_copies copies, bool soft, double *out_cost, bool *out_found) {
+    if (p->survey.copies != copies) {
+        p->survey.copies = copies;
+        PLAIT_TRY(weigh_units(p));
+    }
+    return solve(p, soft, p->room, out_cost, out_found);
+}
+
+/* Whether the copies of tables keep better things out: a solution with all of them is there, it would be better with more
+ * room, and one without them is better by as much as a move has to be. Then that one is left in `unit_device`. */
+static plait_status try_fewer_copies(spread *p, double cost, bool *out_found) {
+    double free_cost, lean_cost;
+    bool free_found = false, lean_found = false;
+    for (int d = 0; d < p->n_devices; d++) p->no_limit[d] = UINT64_MAX;
+    PLAIT_TRY(solve(p, false, p->no_limit, &free_cost, &free_found));
+    if (free_found && free_cost < LEAST_GAIN * cost) {
+        PLAIT_TRY(solve_with(p, PLAIT_COPIES_NO_LOOKUPS, false, &lean_cost, &lean_found));
+        if (lean_found && lean_cost < LEAST_GAIN * cost) return PLAIT_OK;
+    }
+    return solve_with(p, PLAIT_COPIES_ALL, false, &cost, out_found);
+}
+
 /* Ways to make it fit, the wished one first: copies wherever something is read, shares of 0 holding nothing; then with
  * fewer copies; then with every device. */
 static plait_status find_solution(spread *p, bool *out_found) {
+    double cost;
     for (int way = 0; way < 6; way++) {
-        plait_copies copies = (plait_copies)(way % 3);
         bool soft = way >= 3;
         if (soft && !p->residence->asked) break;
-        if (p->survey.copies != copies) {
-            p->survey.copies = copies;
-            PLAIT_TRY(weigh_units(p));
-        }
-        PLAIT_TRY(solve(p, soft, out_found));
-        if (*out_found) return PLAIT_OK;
+        PLAIT_TRY(solve_with(p, (plait_copies)(way % 3), soft, &cost, out_found));
+        if (!*out_found) continue;
+        return way == 0 && !p->residence->asked ? try_fewer_copies(p, cost, out_found) : PLAIT_OK;
     }
     return PLAIT_OK;
 }
@@ -329,7 +357,7 @@ static plait_status add_entries(spread *p) {
             for (int d = 0; d < p->n_devices; d++) {
                 plait_encoding_offer form;
                 if (!plait_survey_holds(s, item, d)) continue;
-                PLAIT_TRY(plait_survey_form(s, item, d, -1, &form));
+                PLAIT_TRY(plait_survey_form(s, item, d, PLAIT_SURVEY_HERE, &form));
                 PLAIT_TRY(plait_residence_add(p->residence, item->row, &item->shape, d, &form,
                                               item->pin == d ? PLAIT_CAUSE_PINNED : PLAIT_CAUSE_READERS));
             }
@@ -409,6 +437,7 @@ static plait_status make_tables(spread *p) {
     for (size_t i = 0; i < p->survey.n_items; i++) n_users += p->survey.items[i].n_users;
     p->budget = plait_arena_alloc(&p->arena, n, sizeof *p->budget);
     p->room = plait_arena_alloc(&p->arena, n, sizeof *p->room);
+    p->no_limit = plait_arena_alloc(&p->arena, n, sizeof *p->no_limit);
     p->fixed = plait_arena_alloc(&p->arena, n, sizeof *p->fixed);
     p->held = plait_arena_alloc(&p->arena, n, sizeof *p->held);
     p->bytes = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->bytes);
@@ -417,8 +446,8 @@ static plait_status make_tables(spread *p) {
     p->ns = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->ns);
     p->first_shared = plait_arena_alloc(&p->arena, n_units + 1, sizeof *p->first_shared);
     p->shared = plait_arena_alloc(&p->arena, n_users, sizeof *p->shared);
-    bool all = p->budget && p->room && p->fixed && p->held && p->bytes && p->need && p->elsewhere && p->ns &&
-               p->first_shared && p->shared;
+    bool all = p->budget && p->room && p->no_limit && p->fixed && p->held && p->bytes && p->need &&
+               p->elsewhere && p->ns && p->first_shared && p->shared;
     return all ? find_budgets(p) : plait_error_memory("residence", n * n_units);
 }
 

@@ -545,7 +545,9 @@ plait_status plait_survey_form(const plait_survey *s, const plait_survey_item *i
     for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
         const plait_survey_user *user = &s->users[k];
         const plait_survey_node *row = &s->nodes[user->node];
-        if (unit >= 0 ? row->unit != (uint32_t)unit : row->device != device) continue;
+        bool counts =
+            unit == PLAIT_SURVEY_ALL || (unit >= 0 ? row->unit == (uint32_t)unit : row->device == device);
+        if (!counts) continue;
         if (n == PLAIT_MAX_READERS)
             return plait_encode_offer(s->residence, device, item->row, &item->shape, NULL, 0, out);
         readers[n++] = (struct plait_weight_reader){graph_node(s, user->node)->op, user->input, user->whole};

@@ -7,7 +7,7 @@
 #include "plan/split.h"
 #include "plan/weigh.h"
 
-enum { PLAIT_SURVEY_MAX_UNITS = 256, PLAIT_SURVEY_NO_UNIT = -1 };
+enum { PLAIT_SURVEY_MAX_UNITS = 256, PLAIT_SURVEY_HERE = -1, PLAIT_SURVEY_ALL = -2 };
 
 /* Which units have a copy of their own of a weight that several units read: all of them; all but those that only look
  * things up in what another unit reads whole; only one, to which the others' readers go. */
@@ -99,7 +99,8 @@ void plait_survey_decide(plait_survey *survey);
 void plait_survey_forget(plait_survey *survey);
 /* Whether a unit that reads an item has a copy of its own, where other units read it too. */
 bool plait_survey_copies(const plait_survey *survey, const plait_survey_item *item, uint32_t unit);
-/* Form of an item on a device, for the users that `wanted` (a unit, or -1: those whose node is there) takes in. */
+/* Form of an item on a device, for its users in a unit; or those whose nodes are on that device (PLAIT_SURVEY_HERE); or
+ * PLAIT_SURVEY_ALL. */
 plait_status plait_survey_form(const plait_survey *survey, const plait_survey_item *item, int device,
                                int unit, plait_encoding_offer *out);
 /* Whether the item is on the device, once nodes are decided. */

@@ -145,6 +145,7 @@ static bool on_first(const instance *x, const int *solution) {
 /* 4000 random problems: a solution is found exactly when there is one, and none is better. */
 static void test_best_of_all(void **unused) {
     (void)unused;
+    double cost;
     int found_some = 0, impossible = 0;
     for (uint64_t seed = 0; seed < 4000; seed++) {
         instance x;
@@ -154,7 +155,7 @@ static void test_best_of_all(void **unused) {
         x.p.first = seed % 2;
         double best = INFINITY, mine = INFINITY;
         int n = each(&x, x.p.first ? least_late : least_time, &best);
-        assert_int_equal(plait_split_solve(&x.p, solution, &found), PLAIT_OK);
+        assert_int_equal(plait_split_solve(&x.p, solution, &cost, &found), PLAIT_OK);
         assert_int_equal(found, n > 0);
         if (!found) {
             impossible++;
@@ -163,6 +164,7 @@ static void test_best_of_all(void **unused) {
         found_some++;
         assert_true(legal(&x, solution));
         (x.p.first ? least_late : least_time)(&x, solution, &mine);
+        assert_true(fabs(cost - mine) <= 1e-9 * mine + 1e-9);
         bool kept = !x.p.first && on_first(&x, solution) && mine <= best / 0.97 + 1e-6;
         if (mine > best * (1 + 1e-12) + 1e-9 && !kept)
             fail_msg("seed %llu: cost %g, best %g", (unsigned long long)seed, mine, best);
@@ -192,6 +194,7 @@ static void least_unfair(const instance *x, const int *solution, void *user) {
 /* Shares, without things that units share (those make the sum depend on the solution) and alike on all devices: exact. */
 static void test_shares(void **unused) {
     (void)unused;
+    double cost;
     for (uint64_t seed = 0; seed < 3000; seed++) {
         instance x;
         int solution[MAX_UNITS];
@@ -208,10 +211,11 @@ static void test_shares(void **unused) {
         x.p.soft = seed % 3 == 0;
         double best = INFINITY;
         int n = each(&x, least_unfair, &best);
-        assert_int_equal(plait_split_solve(&x.p, solution, &found), PLAIT_OK);
+        assert_int_equal(plait_split_solve(&x.p, solution, &cost, &found), PLAIT_OK);
         assert_int_equal(found, n > 0);
         if (!found) continue;
         assert_true(legal(&x, solution));
+        assert_true(fabs(cost - unfair(&x, solution)) <= 1e-9 * cost + 1e-6);
         if (unfair(&x, solution) > best * (1 + 1e-9) + 1e-6)
             fail_msg("seed %llu: %g, best %g", (unsigned long long)seed, unfair(&x, solution), best);
     }
@@ -245,6 +249,7 @@ static void split_equal(const double *shares, int n_devices, uint32_t n_units, i
     uint32_t *first = calloc(n_units + 1, sizeof *first);
     int *solution = calloc(n_units, sizeof *solution);
     bool found = false;
+    double cost;
     assert_true(bytes && ns && cross && first && solution);
     for (size_t k = 0; k < n_units * (size_t)n_devices; k++) bytes[k] = 7345678;
     for (int d = 0; d < n_devices; d++) room[d] = UINT64_MAX, out_counts[d] = 0;
@@ -258,7 +263,7 @@ static void split_equal(const double *shares, int n_devices, uint32_t n_units, i
                              .cross_n = cross,
                              .cross_bytes = cross,
                              .shares = shares};
-    assert_int_equal(plait_split_solve(&p, solution, &found), PLAIT_OK);
+    assert_int_equal(plait_split_solve(&p, solution, &cost, &found), PLAIT_OK);
     assert_true(found);
     for (uint32_t u = 0; u < n_units; u++) {
         out_counts[solution[u]]++;
