@@ -351,6 +351,14 @@ static void dependence(void **state) {
     plait_buffer *slots[2] = {a, b};
     plait_command late = write_of(b, 0, 16, host);
     late.transfer.size_bytes = &size;
+    struct plait_launch_span spans[4];
+    plait_launch_trace trace = {.capacity = 4, .spans = spans}, full = {.capacity = 0};
+    plait_command traced[2] = {read_of(a, 0, 8, host), read_of(b, 0, 8, host + 8)}, untraced[2];
+    for (int i = 0; i < 2; i++) {
+        untraced[i] = traced[i];
+        traced[i].transfer.trace = &trace;
+        untraced[i].transfer.trace = &full;
+    }
     const struct {
         plait_command x, y;
         bool ordered;
@@ -374,6 +382,8 @@ static void dependence(void **state) {
         {launch_of(program, slots, &n), fill_of(a, 256, 9, 0), false},
         {launch_of(program, slots, &n), read_of(b, 0, 8, (void *)(uintptr_t)&n), true},
         {launch_of(program, slots, &n), launch_of(program, slots, &n), true},
+        {traced[0], traced[1], true},
+        {untraced[0], untraced[1], false},
         {fill_of(a, 0, 1, 0), signal_of(NULL, NULL), true},
         {wait_of(NULL, NULL), fill_of(a, 0, 1, 0), true},
     };

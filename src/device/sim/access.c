@@ -65,6 +65,7 @@ static bool of_copy(const plait_command *command, size_t i, access *out) {
 static bool of_launch(const plait_command *command, size_t i, access *out) {
     const plait_program *program = command->launch.program;
     plait_buffer *const *slots = command->launch.slots;
+    if (!program) return false; /* it will be refused */
     if (i < program->n_ranges) {
         const plait_sim_range *range = &program->ranges[i];
         const plait_buffer *buffer = slots ? slots[range->slot] : NULL;
@@ -75,13 +76,6 @@ static bool of_launch(const plait_command *command, size_t i, access *out) {
     case 0: *out = of_host(slots, (uint64_t)program->n_slots * sizeof *slots, false); return true;
     case 1:
         *out = of_host(command->launch.dims, (uint64_t)program->n_dims * sizeof(int64_t), false);
-        return true;
-    case 2: *out = of_host(command->launch.trace, sizeof *command->launch.trace, true); return true;
-    case 3:
-        *out = command->launch.trace
-                   ? of_host(command->launch.trace->spans,
-                             command->launch.trace->capacity * sizeof(struct plait_launch_span), true)
-                   : of_host(NULL, 0, true);
         return true;
     default: return false;
     }
@@ -107,7 +101,9 @@ static bool is_event(const plait_command *command) {
 
 bool plait_sim_ordered(const plait_command *a, const plait_command *b) {
     access x, y;
+    const plait_launch_trace *trace = plait_command_trace(a);
     if (is_event(a) || is_event(b)) return true;
+    if (trace && trace == plait_command_trace(b)) return true; /* it shows whose span came first */
     for (size_t i = 0; access_at(a, i, &x); i++)
         for (size_t j = 0; access_at(b, j, &y); j++)
             if ((x.written || y.written) && x.space == y.space && x.begin < y.end && y.begin < x.end)
