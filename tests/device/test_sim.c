@@ -331,6 +331,8 @@ static void refused_commands(void **state) {
     plait_command launch = launch_of(program, slots, &n);
     must_fail(try_list(device, 0, &launch, 1), PLAIT_INVALID_ARGUMENT, "slot 0 holds a buffer of cpu");
     must_fail(try_list(device, PLAIT_QUEUE_COPY, &launch, 1), PLAIT_UNSUPPORTED, "a queue for copies");
+    plait_command without[2] = {fill_of(buffer, 0, 8, 1), launch_of(NULL, slots, &n)};
+    must_fail(try_list(device, 0, without, 2), PLAIT_INVALID_ARGUMENT, "without a program");
     device->vtable->program_destroy(device, program);
     device->vtable->buffer_destroy(buffer);
     other->vtable->buffer_destroy(foreign);
