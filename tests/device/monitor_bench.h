@@ -201,7 +201,7 @@ static inline plait_status compile_sum(plait_device *device, const sum_place *at
                              .n_slots = 2,
                              .n_dims = 1,
                              .bounds = &bound};
-    must(device->vtable->prepare(device, &segment, &prepared));
+    PLAIT_TRY(device->vtable->prepare(device, &segment, &prepared));
     for (int g = 0; g < prepared.n_groups; g++) {
         prepared.groups[g].scratch_slot = 1;
         prepared.groups[g].scratch_offset = at->scratch;

@@ -1012,6 +1012,32 @@ static void failure_travels(void **state) {
     close_bench(&t);
 }
 
+/* Behind a wait that fails nothing happens, so what stands there breaks no rule. */
+static void nothing_happens_behind_a_failure(void **state) {
+    (void)state;
+    bench t = open_two();
+    plait_queue *q = make_queue(t.a, 0), *r = make_queue(t.b, 0);
+    plait_buffer *buffer = make_buffer(t.a, BENCH_BYTES), *to = make_buffer(t.b, BENCH_BYTES);
+    plait_event *event = make_event(t.a), *after = make_event(t.b);
+    const plait_error_record failure = {PLAIT_CANCELLED, "nobody wants it any more"};
+    plait_command list[] = {wait_of(event, &one), copy_of(buffer, 0, to, 0, 8), signal_of(after, &one)};
+    plait_command behind[] = {wait_of(after, &one), fill_of(to, 0, 999)};
+    must(submit(q, behind, 2));
+    must(submit(r, list, 3));
+    t.a->vtable->event_fail(event, &failure);
+    assert_int_equal(synchronise(q), PLAIT_CANCELLED);
+    assert_int_equal(synchronise(r), PLAIT_CANCELLED);
+    assert_int_equal(t.b->vtable->event_wait(after, 1, UINT64_MAX), PLAIT_CANCELLED);
+    expect_nothing(&t);
+    destroy_queue(q);
+    destroy_queue(r);
+    destroy_event(event);
+    destroy_event(after);
+    destroy_buffer(buffer);
+    destroy_buffer(to);
+    close_bench(&t);
+}
+
 static int register_plain(void **state) {
     (void)state;
     return plain_register() == PLAIT_OK ? 0 : -1;
@@ -1075,6 +1101,7 @@ int main(void) {
         cmocka_unit_test(arguments_that_are_never_right),
         cmocka_unit_test(queue_fails_in_order),
         cmocka_unit_test(failure_travels),
+        cmocka_unit_test(nothing_happens_behind_a_failure),
     };
     return cmocka_run_group_tests(tests, register_plain, NULL);
 }

@@ -246,7 +246,7 @@ static void swallows_a_failure(void **state) {
     t.a->vtable->event_fail(event, &failure);
     must(submit(q, &wait, 1));
     assert_int_equal(synchronise(q), PLAIT_INTERNAL);
-    expect(&t, PLAIT_MONITOR_STATUS_LOST, "has failed with IO, and the device says OK", "");
+    expect(&t, PLAIT_MONITOR_STATUS_LOST, "it has failed, and the device says OK", "");
     destroy_queue(q);
     destroy_event(event);
     close_bench(&t);

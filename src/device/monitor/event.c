@@ -73,11 +73,10 @@ void plait_monitor_event_forwarded(plait_monitor_timeline *timeline, uint64_t ca
     }
 }
 
-bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
-                                 const plait_monitor_queue *queue) {
+bool plait_monitor_event_comes(const plait_monitor_event *event, uint64_t value,
+                               const plait_monitor_queue *queue) {
     const plait_monitor_timeline *timeline = event->timeline;
-    if (timeline->foreign || timeline->failed || value == 0 || timeline->base_value >= value ||
-        timeline->observed >= value || atomic_load(&event->object.device->lost))
+    if (timeline->foreign || value == 0 || timeline->base_value >= value || timeline->observed >= value)
         return true;
     for (size_t i = 0; i < timeline->n_signals; i++) {
         const plait_monitor_signal *signal = &timeline->signals[i];
@@ -86,6 +85,12 @@ bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t valu
         if (there && signal->value >= value) return true;
     }
     return false;
+}
+
+bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
+                                 const plait_monitor_queue *queue) {
+    return event->timeline->failed || atomic_load(&event->object.device->lost) ||
+           plait_monitor_event_comes(event, value, queue);
 }
 
 void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_timeline *timeline,

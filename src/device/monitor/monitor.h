@@ -198,7 +198,7 @@ struct plait_monitor_queue {
     uint64_t flights, done;              /* lists submitted so far, and known to be over */
     bool failed;                         /* a rule was broken: nothing but signals is handed on any more */
     bool gated;                          /* the device has been given the wait that fails */
-    bool device_failed;                  /* by itself: it waits for nothing any more */
+    bool device_failed;                  /* by itself, or by an event that it waits for: likewise */
     plait_error_record failure, refusal; /* refusal: of the last list that the device did not take */
     bool busy;                           /* a call is in it: this one */
     plait_monitor_mark in_call;
@@ -436,10 +436,13 @@ plait_status plait_monitor_event_wait(plait_event *event, uint64_t value, uint64
 plait_status plait_monitor_event_signal(plait_event *event, uint64_t value);
 void plait_monitor_event_fail(plait_event *event, const plait_error_record *failure);
 plait_monitor_event *plait_monitor_event_of(const plait_monitor *monitor, const plait_event *event);
-/* Whether a wait for the value will end without anything more being submitted; and what it orders, which is joined to
- * *clock. `queue`: whose wait it is, NULL: the host's. */
+/* Whether the value will be reached without anything more being submitted; whether a wait for it will end so, be it by
+ * a failure. `queue`: whose wait it is, NULL: the host's. */
+bool plait_monitor_event_comes(const plait_monitor_event *event, uint64_t value,
+                               const plait_monitor_queue *queue);
 bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
                                  const plait_monitor_queue *queue);
+/* What a wait for the value orders is joined to *clock. */
 void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_timeline *timeline,
                               uint64_t value, plait_monitor_clock *clock);
 void plait_monitor_event_add(plait_monitor *monitor, plait_monitor_timeline *timeline, uint64_t value,

@@ -44,7 +44,7 @@ static bool holds(const plait_monitor *monitor, const plait_monitor_queue *queue
     return !plait_monitor_event_settled(event, *command->wait.value, queue);
 }
 
-/* Behind a failure only signals are handed on, so that the device makes their events fail. */
+/* Behind a failure only signals are handed on: the device makes their events fail. */
 static void add_signal_of_failed(plait_monitor_queue *queue, plait_monitor_flight *flight,
                                  const plait_monitor_call *call, const plait_command *command) {
     plait_monitor *monitor = call->device->monitor;
@@ -55,10 +55,18 @@ static void add_signal_of_failed(plait_monitor_queue *queue, plait_monitor_fligh
                                .lane = (uint16_t)queue->lane,
                                .function = (uint16_t)call->function};
     if (!event || !event->object.alive || event->imported || !command->signal.value) return;
-    plait_monitor_event_add(monitor, event->timeline, *command->signal.value, &queue->clock, &mark, false);
+    event->timeline->failed = true;
     plait_monitor_object_use(monitor, &event->object, &mark);
     flight->inner[flight->n_inner++] = (plait_command){
         .kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event->inner, .value = command->signal.value}};
+}
+
+/* True for a wait that ends by a failure: then nothing behind it happens. */
+static bool ends_badly(const plait_monitor *monitor, const plait_monitor_queue *queue,
+                       const plait_command *command) {
+    if (command->kind != PLAIT_COMMAND_WAIT || !command->wait.value) return false;
+    const plait_monitor_event *event = plait_monitor_event_of(monitor, command->wait.event);
+    return event && event->object.alive && !plait_monitor_event_comes(event, *command->wait.value, queue);
 }
 
 static void look_at(plait_monitor_queue *queue, plait_monitor_flight *flight, int index) {
@@ -66,16 +74,18 @@ static void look_at(plait_monitor_queue *queue, plait_monitor_flight *flight, in
     plait_monitor_call call = flight->call;
     call.command = index;
     queue->clock.t[queue->lane] = flight->first_t + (uint64_t)index;
-    if (!queue->failed) {
+    if (!queue->failed && !queue->device_failed) {
         plait_command *out = &flight->inner[flight->n_inner];
+        bool stops = ends_badly(call.device->monitor, queue, command);
         plait_status status = plait_monitor_check_command(&call, queue, flight, command, out);
         if (status == PLAIT_OK) {
             flight->n_inner++;
+            queue->device_failed = stops;
             return;
         }
         plait_monitor_queue_fail(queue, status);
     }
-    add_gate(queue, flight);
+    if (queue->failed) add_gate(queue, flight);
     if (command->kind == PLAIT_COMMAND_SIGNAL) add_signal_of_failed(queue, flight, &call, command);
 }
 
