@@ -222,7 +222,7 @@ static void test_plans_and_runs(void **state) {
 
 /* ---- law 8 ---- */
 
-static void count_steps(const char *devices, plait_graph *graph) {
+static void count_steps(const char *devices, plait_graph *graph, bool traced) {
     plait_context *context = NULL;
     plait_plan *plan = NULL;
     plait_run *run = NULL;
@@ -233,6 +233,7 @@ static void count_steps(const char *devices, plait_graph *graph) {
     assert_ok(plait_run_create(&run, plan, NULL));
     assert_ok(plait_run_step(run));
     assert_ok(plait_run_wait(run));
+    if (traced) assert_ok(plait_run_trace_begin(run, 1000));
     uint64_t before = fault_allocations();
     for (int i = 0; i < 20; i++) {
         assert_ok(plait_run_set_dim(run, "tokens", i % 5));
@@ -241,8 +242,8 @@ static void count_steps(const char *devices, plait_graph *graph) {
         if (i % 3 == 0) assert_ok(plait_run_output(run, "x", &bytes, &size));
     }
     assert_ok(plait_run_wait(run));
-    print_message("%s: %llu allocations in 20 steps\n", devices,
-                  (unsigned long long)(fault_allocations() - before));
+    print_message("%s: %llu allocations in 20 steps%s\n", devices,
+                  (unsigned long long)(fault_allocations() - before), traced ? ", traced" : "");
     assert_int_equal(fault_allocations(), before);
     plait_run_destroy(run);
     plait_plan_release(plan);
@@ -259,7 +260,8 @@ static void test_steps_allocate_nothing(void **state) {
                                         "fake:lack=attention,cpu:threads=1"};
     plait_graph *graph = decoder_make(2, 32, 4);
     assert_non_null(graph);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) count_steps(lists[i], graph);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        count_steps(lists[i], graph, false), count_steps(lists[i], graph, true);
     plait_graph_destroy(graph);
 }
 
