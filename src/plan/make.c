@@ -47,25 +47,41 @@ static void find_residents(plait_plan *plan) {
     }
 }
 
-static void add_facts(plait_plan *plan) {
+/* What one use of an op takes of the facts. */
+typedef struct work {
+    double flop;
+    uint64_t weight_bytes;
+} work;
+
+static work work_of(const plait_graph *graph, uint32_t node) {
+    work w = {0};
+    plait_op_use use;
+    plait_graph_use(graph, node, NULL, &use);
+    w.flop = plait_op_flop(&use);
+    for (int i = 0; i < use.n_inputs; i++) {
+        const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[node].inputs[i]];
+        bool weight = plait_op_has(&use, i) && graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT;
+        bool lookup = use.op->id == PLAIT_OP_get_rows && i == 0; /* reads a few rows only */
+        if (weight && !lookup) w.weight_bytes += tensor->span_bytes;
+    }
+    return w;
+}
+
+static plait_status add_facts(plait_plan *plan) {
+    const plait_graph *graph = plan->graph;
     plait_plan_facts *facts = &plan->facts;
-    facts->n_nodes = (int)plan->graph->n_nodes;
+    work *works = plait_arena_take(&plan->arena, graph->n_uses, sizeof *works);
+    if (!works) return plait_error_memory("plan", graph->n_uses * sizeof *works);
+    for (size_t u = 0; u < graph->n_uses; u++) works[u] = work_of(graph, graph->use_nodes[u]);
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
+        facts->flop += works[graph->use_of[n]].flop;
+        facts->weight_bytes_read += works[graph->use_of[n]].weight_bytes;
+    }
+    facts->n_nodes = (int)graph->n_nodes;
     facts->n_segments = (int)plan->n_segments;
     facts->n_transfers = (int)plan->n_transfers;
     for (size_t t = 0; t < plan->n_transfers; t++) facts->transfer_bytes += plan->transfers[t].size_bytes;
-    for (uint32_t n = 0; n < plan->graph->n_nodes; n++) {
-        plait_op_use use;
-        plait_graph_use(plan->graph, n, NULL, &use);
-        facts->flop += plait_op_flop(&use);
-        for (int i = 0; i < use.n_inputs; i++) {
-            const plait_graph_tensor *tensor = &plan->graph->tensors[plan->graph->nodes[n].inputs[i]];
-            bool weight =
-                plait_op_has(&use, i) && plan->graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT;
-            bool lookup = use.op->id == PLAIT_OP_get_rows && i == 0; /* reads a few rows only */
-            if (weight && !lookup)
-                facts->weight_bytes_read += (uint64_t)plait_operand_span_bytes(&tensor->shape);
-        }
-    }
+    return PLAIT_OK;
 }
 
 /* The two steps of the facts. */
@@ -127,7 +143,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
         PLAIT_TRY(passes[p](plan));
         plan->pass_ns[p] = plait_time_ns() - before;
     }
-    add_facts(plan);
+    PLAIT_TRY(add_facts(plan));
     if (plan->context->n_devices > 1) PLAIT_TRY(forecast(plan, &plan->facts));
     plan->facts.verify_ns = plan->pass_ns[PLAIT_PASS_VERIFY];
     plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;

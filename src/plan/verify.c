@@ -1,7 +1,7 @@
 /* The proof that a plan is right, before it runs. Nothing here trusts what the passes concluded: lifetimes, order and
  * addresses are derived again from the steps and the segments' operands.
  *
- *   reach    every address lies inside the buffer of its slot, aligned, on the device that uses it
+ *   reach    every value lies inside the buffer of its slot, aligned, on the device that uses it, every access in one
  *   order    inside a device: every two accesses to one storage, one of them a write, happen in program order
  *   keep     a value that is read still has the bytes that were written: values that share bytes never interleave
  *   resident weights and states are where the residence has them, and no two of those share bytes
@@ -19,23 +19,23 @@
 
 #include <string.h>
 
-/* What is known of a value while the accesses of its device are walked in program order. */
+/* What is known of a value while the accesses of its device are walked in program order. A moment is a position of the
+ * device, and in its low half the place in the order in which that launch's nodes run. */
 typedef struct track {
-    int32_t last_write, last_any;   /* the latest positions so far, -1: none */
-    int32_t write_place, any_place; /* and the places in their groups */
-    int32_t first, last;            /* all positions lie between these; first -1: none so far */
-    bool from_host;                 /* an input that the host writes where the device has it */
+    int64_t last_write, last_any; /* the latest moments so far, -1: none */
+    uint64_t offset;              /* in the slot that operands name */
+    uint32_t slot;
+    int32_t first;  /* the first position so far, -1: none */
+    bool from_host; /* an input that the host writes where the device has it */
+    bool has_bytes; /* in the arena or among the inputs */
 } track;
 
 typedef struct proof {
     const plait_plan *plan;
     plait_arena scratch;
-    track *tracks;    /* [value] */
-    uint64_t *limits; /* [slot] bytes, of the device at hand */
-    size_t n_slots;
-    int32_t *group_of; /* [node of the segment at hand] */
-    int32_t *place_of; /* [node of the segment at hand] in the order in which nodes run */
-    int32_t place;     /* of the node at hand */
+    track *tracks;     /* [value] */
+    uint64_t **limits; /* [device][slot] bytes */
+    int64_t *moments;  /* [node of the segment at hand] from the launch's first position on */
     plait_life *lives;
     plait_life_pairs pairs;
 } proof;
@@ -51,104 +51,114 @@ static plait_status find_limits(proof *p, int device) {
     const plait_plan *plan = p->plan;
     const plait_residence_device *row = &plan->residence->devices[device];
     uint64_t chunk = plan->context->devices[device].chunk_bytes, left = plan->devices[device].arena_bytes;
-    p->n_slots = plait_plan_slot_count(plan, device);
-    p->limits = plait_arena_alloc(&p->scratch, p->n_slots, sizeof *p->limits);
-    if (!p->limits) return plait_error_memory("proof", p->n_slots * sizeof *p->limits);
-    p->limits[PLAIT_SLOT_INPUTS] = plan->devices[device].input_bytes;
-    p->limits[PLAIT_SLOT_STATE] = row->state_bytes;
-    for (size_t w = 0; w < row->n_weights; w++) p->limits[PLAIT_SLOT_WEIGHTS + w] = row->weight_bytes[w];
+    size_t n_slots = plait_plan_slot_count(plan, device);
+    uint64_t *limits = plait_arena_alloc(&p->scratch, n_slots, sizeof *limits);
+    if (!limits) return plait_error_memory("proof", n_slots * sizeof *limits);
+    limits[PLAIT_SLOT_INPUTS] = plan->devices[device].input_bytes;
+    limits[PLAIT_SLOT_STATE] = row->state_bytes;
+    for (size_t w = 0; w < row->n_weights; w++) limits[PLAIT_SLOT_WEIGHTS + w] = row->weight_bytes[w];
     for (uint64_t c = 0; c == 0 || left; c++) { /* the last chunk may be shorter */
-        uint64_t *limit = &p->limits[plait_plan_chunk_slot(plan, device, c)];
+        uint64_t *limit = &limits[plait_plan_chunk_slot(plan, device, c)];
         *limit = chunk && left > chunk ? chunk : left;
         left -= *limit;
     }
+    p->limits[device] = limits;
     return PLAIT_OK;
 }
 
-static plait_status leaves(const proof *p, int device, uint32_t value, uint32_t slot, uint64_t begin,
-                           uint64_t size) {
-    const char *name = p->plan->context->devices[device].device->name;
-    if (slot >= p->n_slots)
-        return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", slot, name);
-    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" takes bytes [%llu, +%llu) of a buffer of %llu on %s",
-                       value_name(p->plan, value), (unsigned long long)begin, (unsigned long long)size,
-                       (unsigned long long)p->limits[slot], name);
-}
-
-static plait_status check_range(const proof *p, int device, uint32_t value, uint32_t slot, uint64_t begin,
-                                uint64_t size) {
+/* The value lies in a slot of its device, aligned. */
+static plait_status check_value(proof *p, uint32_t v) {
+    const plait_plan *plan = p->plan;
+    const plait_plan_value *value = &plan->values[v];
+    track *t = &p->tracks[v];
     uint64_t end;
-    if (slot < p->n_slots && plait_add_u64(begin, size, &end) && end <= p->limits[slot]) return PLAIT_OK;
-    return leaves(p, device, value, slot, begin, size);
+    t->slot = value->slot, t->offset = value->offset;
+    if (value->elided) return PLAIT_OK;
+    plait_plan_cut(plan, value->device, &t->slot, &t->offset);
+    bool there = t->slot < plait_plan_slot_count(plan, value->device);
+    const plait_context_entry *device = &plan->context->devices[value->device];
+    if (!there)
+        return plait_error(PLAIT_INTERNAL, "proof: slot %u does not exist on %s", t->slot,
+                           device->device->name);
+    bool weight = plan->graph->storages[value->storage].kind == PLAIT_STORAGE_WEIGHT;
+    if (!weight && (value->offset & (device->info.alignment - 1)))
+        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
+                           value_name(plan, v), (unsigned long long)value->offset);
+    t->has_bytes = (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) && value->size_bytes;
+    uint64_t limit = p->limits[value->device][t->slot];
+    if (plait_add_u64(t->offset, value->size_bytes, &end) && end <= limit) return PLAIT_OK;
+    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" takes bytes [%llu, +%llu) of a buffer of %llu on %s",
+                       value_name(plan, v), (unsigned long long)t->offset,
+                       (unsigned long long)value->size_bytes, (unsigned long long)limit,
+                       device->device->name);
 }
 
 /* ---- accesses, in program order ---- */
 
-static bool has_bytes(const plait_plan_value *value) {
-    return (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) && !value->elided &&
-           value->size_bytes != 0;
+static int position_of(int64_t moment) {
+    return (int)(moment >> 32);
 }
 
-/* Positions must not go back across a write, and the first access of a value that the plan makes must be a write. */
-static plait_status check_order(const proof *p, uint32_t v, int32_t position, bool write) {
-    const plait_plan_value *value = &p->plan->values[v];
+static plait_status out_of_order(const proof *p, uint32_t v, int64_t moment, bool write) {
     const track *t = &p->tracks[v];
-    int32_t before = write ? t->last_any : t->last_write, place = write ? t->any_place : t->write_place;
-    bool made_here = value->slot == PLAIT_SLOT_ARENA || (value->slot == PLAIT_SLOT_INPUTS && !t->from_host);
-    if (value->elided && t->first >= 0 && position != t->first)
+    if (p->plan->values[v].elided && t->first >= 0 && position_of(moment) != t->first)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" never exists, but two groups use it",
                            value_name(p->plan, v));
-    if (position < before || (position == before && p->place < place))
+    if (moment < (write ? t->last_any : t->last_write))
         return plait_error(PLAIT_INTERNAL,
                            "proof: \"%s\" is %s at position %d, before position %d of an earlier node",
-                           value_name(p->plan, v), write ? "written" : "read", position, before);
-    if (made_here && t->last_write < 0 && !write)
-        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is read at position %d, before it is written",
-                           value_name(p->plan, v), position);
-    return PLAIT_OK;
+                           value_name(p->plan, v), write ? "written" : "read", position_of(moment),
+                           position_of(write ? t->last_any : t->last_write));
+    return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is read at position %d, before it is written",
+                       value_name(p->plan, v), position_of(moment));
 }
 
-/* An access to bytes [begin, begin + size) of the value's slot. */
-static plait_status add_access(proof *p, uint32_t v, int32_t position, bool write, uint64_t begin,
-                               uint64_t size) {
+/* Moments must not go back across a write, the first access of a value that the plan makes must be a write, and one that
+ * never exists stays in one group. */
+static inline plait_status add_access(proof *p, uint32_t v, int64_t moment, bool write) {
     const plait_plan_value *value = &p->plan->values[v];
     track *t = &p->tracks[v];
-    PLAIT_TRY(check_order(p, v, position, write));
-    if (has_bytes(value) && (begin < value->offset || begin + size > value->offset + value->size_bytes))
-        return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"", value_name(p->plan, v));
-    if (write && position > t->last_write) t->last_write = position, t->write_place = p->place;
-    if (position > t->last_any) t->last_any = position, t->any_place = p->place;
-    if (write && position == t->last_write && p->place > t->write_place) t->write_place = p->place;
-    if (position == t->last_any && p->place > t->any_place) t->any_place = p->place;
+    int32_t position = position_of(moment);
+    bool made_here = value->slot == PLAIT_SLOT_ARENA || (value->slot == PLAIT_SLOT_INPUTS && !t->from_host);
+    if (moment < (write ? t->last_any : t->last_write) || (made_here && !write && t->last_write < 0) ||
+        (value->elided && t->first >= 0 && position != t->first))
+        return out_of_order(p, v, moment, write);
+    if (write) t->last_write = moment; /* it is the last of any kind, too */
+    if (moment > t->last_any) t->last_any = moment;
     if (t->first < 0 || position < t->first) t->first = position;
-    if (position > t->last) t->last = position;
     return PLAIT_OK;
 }
 
-/* `span_bytes`: of the graph's tensor, which the operand is (verify_versions.c proves it). */
-static plait_status add_operand(proof *p, const plait_segment_operand *operand, uint64_t span_bytes,
-                                int device, int32_t position, bool write) {
-    const plait_plan_value *value = &p->plan->values[operand->value];
-    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? span_bytes : value->size_bytes;
-    if (value->device != device)
-        return plait_error(PLAIT_INTERNAL, "proof: %s uses \"%s\", which is on another device",
-                           p->plan->context->devices[device].device->name,
-                           value_name(p->plan, operand->value));
-    if (value->elided) return add_access(p, operand->value, position, write, 0, 0);
-    uint32_t slot = value->slot;
-    uint64_t offset = value->offset;
-    plait_plan_cut(p->plan, device, &slot, &offset);
-    if (operand->slot != slot || operand->offset != offset + operand->view_offset)
-        return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
-                           value_name(p->plan, operand->value));
-    if (!operand->is_weight && (value->offset & (p->plan->context->devices[device].info.alignment - 1)))
-        return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is at offset %llu, not aligned",
-                           value_name(p->plan, operand->value), (unsigned long long)value->offset);
-    PLAIT_TRY(check_range(p, device, operand->value, operand->slot, operand->offset, size));
-    return add_access(p, operand->value, position, write, value->offset + operand->view_offset, size);
+static plait_status wrong_device(const proof *p, int device, uint32_t v, const char *does) {
+    return plait_error(PLAIT_INTERNAL, "proof: %s %s \"%s\", which is on another device",
+                       p->plan->context->devices[device].device->name, does, value_name(p->plan, v));
 }
 
-static plait_status add_node(proof *p, const plait_segment_node *node, int device, int32_t position) {
+static plait_status wrong_address(const proof *p, uint32_t v) {
+    return plait_error(PLAIT_INTERNAL, "proof: an operand's address is not that of \"%s\"",
+                       value_name(p->plan, v));
+}
+
+/* `span_bytes`: of the graph's tensor, which the operand is (verify_versions.c proves it). The value itself lies in its
+ * slot, so what lies in the value does. */
+static inline plait_status add_operand(proof *p, const plait_segment_operand *operand, uint64_t span_bytes,
+                                       int device, int64_t moment, bool write) {
+    const plait_plan_value *value = &p->plan->values[operand->value];
+    const track *t = &p->tracks[operand->value];
+    uint64_t size = operand->encoding == PLAIT_ENCODING_FILE ? span_bytes : value->size_bytes;
+    if (value->device != device) return wrong_device(p, device, operand->value, "uses");
+    if (!value->elided) {
+        if (operand->slot != t->slot || operand->offset != t->offset + operand->view_offset ||
+            operand->encoding != value->encoding)
+            return wrong_address(p, operand->value);
+        if (operand->view_offset > value->size_bytes || size > value->size_bytes - operand->view_offset)
+            return plait_error(PLAIT_INTERNAL, "proof: an access leaves \"%s\"",
+                               value_name(p->plan, operand->value));
+    }
+    return add_access(p, operand->value, moment, write);
+}
+
+static plait_status add_node(proof *p, const plait_segment_node *node, int device, int64_t moment) {
     const plait_graph *graph = p->plan->graph;
     const plait_graph_node *row = node->node < graph->n_nodes ? &graph->nodes[node->node] : NULL;
     if (!row || row->n_inputs != node->n_inputs || row->n_outputs != node->n_outputs ||
@@ -157,10 +167,10 @@ static plait_status add_node(proof *p, const plait_segment_node *node, int devic
     for (int i = 0; i < node->n_inputs; i++)
         if (node->present >> i & 1u)
             PLAIT_TRY(add_operand(p, &node->inputs[i], graph->tensors[row->inputs[i]].span_bytes, device,
-                                  position, false));
+                                  moment, false));
     for (int o = 0; o < node->n_outputs; o++)
         PLAIT_TRY(add_operand(p, &node->outputs[o], graph->tensors[row->outputs[o]].span_bytes, device,
-                              position, true));
+                              moment, true));
     return PLAIT_OK;
 }
 
@@ -169,21 +179,15 @@ static plait_status add_part(proof *p, int device, uint32_t value, uint64_t begi
                              int32_t position, bool write) {
     const plait_plan_value *row = &p->plan->values[value];
     uint64_t size = p->plan->graph->storages[row->storage].size_bytes;
-    if (begin > end || end > size)
+    if (begin > end || end > size || size > row->size_bytes)
         return plait_error(PLAIT_INTERNAL, "proof: bytes [%llu, %llu) of \"%s\" are moved, which has %llu",
                            (unsigned long long)begin, (unsigned long long)end, value_name(p->plan, value),
                            (unsigned long long)size);
-    if (row->device != device)
-        return plait_error(PLAIT_INTERNAL, "proof: %s moves \"%s\", which is on another device",
-                           p->plan->context->devices[device].device->name, value_name(p->plan, value));
+    if (row->device != device) return wrong_device(p, device, value, "moves");
     if (row->elided)
         return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is moved but never exists",
                            value_name(p->plan, value));
-    uint32_t slot = row->slot;
-    uint64_t offset = row->offset;
-    plait_plan_cut(p->plan, device, &slot, &offset);
-    PLAIT_TRY(check_range(p, device, value, slot, offset, size));
-    return add_access(p, value, position, write, row->offset + begin, end - begin);
+    return add_access(p, value, (int64_t)position << 32, write);
 }
 
 static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, bool write) {
@@ -207,7 +211,7 @@ static plait_status check_scratch(const proof *p, int device, const plait_group 
     if (group->scratch_bytes == 0) return PLAIT_OK;
     uint32_t slot = group->scratch_slot;
     if (plait_plan_join(p->plan, device, slot, 0) != UINT64_MAX &&
-        plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) && end <= p->limits[slot] &&
+        plait_add_u64(group->scratch_offset, group->scratch_bytes, &end) && end <= p->limits[device][slot] &&
         (group->scratch_offset & (group->scratch_alignment - 1)) == 0)
         return PLAIT_OK;
     return plait_error(PLAIT_INTERNAL, "proof: scratch of %llu bytes at %llu leaves the arena of %llu",
@@ -224,15 +228,11 @@ static plait_status add_launch(proof *p, const plait_plan_step *step, int32_t po
     for (int g = 0; g < prepared->n_groups; g++) {
         const plait_group *group = &prepared->groups[g];
         PLAIT_TRY(check_scratch(p, step->device, group));
-        for (int k = group->first; k < group->first + group->n; k++) {
-            p->group_of[prepared->order[k]] = g;
-            p->place_of[prepared->order[k]] = k;
-        }
+        for (int k = group->first; k < group->first + group->n; k++)
+            p->moments[prepared->order[k]] = (int64_t)(position + g) << 32 | k;
     }
-    for (uint32_t n = 0; n < segment->n_nodes; n++) {
-        p->place = p->place_of[n];
-        PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, position + p->group_of[n]));
-    }
+    for (uint32_t n = 0; n < segment->n_nodes; n++)
+        PLAIT_TRY(add_node(p, &segment->nodes[n], step->device, p->moments[n]));
     return PLAIT_OK;
 }
 
@@ -307,8 +307,9 @@ static size_t add_lives(const proof *p, int device, uint32_t slot, plait_life *l
     for (uint32_t v = 0; v < p->plan->n_values; v++) {
         const plait_plan_value *value = &p->plan->values[v];
         const track *t = &p->tracks[v];
-        if (value->device != device || value->slot != slot || !has_bytes(value) || t->first < 0) continue;
-        lives[n++] = (plait_life){value->offset, value->offset + value->size_bytes, t->first, t->last, v};
+        if (value->device != device || value->slot != slot || !t->has_bytes || t->first < 0) continue;
+        lives[n++] = (plait_life){value->offset, value->offset + value->size_bytes, t->first,
+                                  position_of(t->last_any), v};
     }
     return n;
 }
@@ -403,13 +404,13 @@ static plait_status allocate(proof *p) {
     const plait_plan *plan = p->plan;
     size_t n_lives = plan->n_values + (size_t)plan->facts.n_groups;
     p->tracks = plait_arena_take(&p->scratch, plan->n_values, sizeof *p->tracks);
-    p->group_of = plait_arena_take(&p->scratch, plan->graph->n_nodes, sizeof *p->group_of);
-    p->place_of = plait_arena_take(&p->scratch, plan->graph->n_nodes, sizeof *p->place_of);
+    p->limits = plait_arena_take(&p->scratch, (size_t)plan->context->n_devices, sizeof *p->limits);
+    p->moments = plait_arena_take(&p->scratch, plan->graph->n_nodes, sizeof *p->moments);
     p->lives = plait_arena_take(&p->scratch, n_lives, sizeof *p->lives);
-    if (!p->tracks || !p->group_of || !p->place_of || !p->lives)
+    if (!p->tracks || !p->limits || !p->moments || !p->lives)
         return plait_error_memory("proof", n_lives * sizeof *p->lives);
     for (size_t v = 0; v < plan->n_values; v++)
-        p->tracks[v] = (track){.last_write = -1, .last_any = -1, .first = -1, .last = -1};
+        p->tracks[v] = (track){.last_write = -1, .last_any = -1, .first = -1};
     for (size_t i = 0; i < plan->n_inputs; i++)
         if (plan->inputs[i].device >= 0 && plan->inputs[i].home == i)
             p->tracks[plan->inputs[i].value].from_host = true;
@@ -418,8 +419,9 @@ static plait_status allocate(proof *p) {
 
 static plait_status prove(proof *p) {
     PLAIT_TRY(allocate(p));
+    for (int d = 0; d < p->plan->context->n_devices; d++) PLAIT_TRY(find_limits(p, d));
+    for (uint32_t v = 0; v < p->plan->n_values; v++) PLAIT_TRY(check_value(p, v));
     for (int d = 0; d < p->plan->context->n_devices; d++) {
-        PLAIT_TRY(find_limits(p, d));
         PLAIT_TRY(collect(p, d));
         PLAIT_TRY(check_keep(p, d));
     }

@@ -11,10 +11,8 @@
  * Invariant: order inside a device is proved by verify.c; here a segment's nodes count in program order. */
 #include "plan/plan.h"
 
-#include "base/alloc.h"
 #include "base/status.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NOTHING UINT32_MAX /* the instance was never written */
@@ -35,6 +33,7 @@ typedef struct history {
     const plait_plan *plan;
     uint32_t *writes;     /* [storage] */
     uint32_t *last_write; /* [storage] in `log`, + 1 */
+    plait_arena scratch;
     written *log;
     size_t n_log, log_capacity;
     holding *held; /* [value] */
@@ -74,17 +73,24 @@ static bool lies_in(const plait_graph_tensor *tensor, const plait_plan_part *par
     return follows && tensor->offset == part->begin && row <= part->row_bytes;
 }
 
-static plait_status check_newest(const history *h, uint32_t value, uint32_t tensor_id, const char *reader) {
-    uint32_t storage = h->plan->values[value].storage;
-    const holding *held = &h->held[value];
-    bool newest = held->version == h->writes[storage];
-    if (newest && held->part_of && tensor_id)
-        newest = lies_in(&h->plan->graph->tensors[tensor_id], &h->plan->transfers[held->part_of - 1].part);
-    if (newest && (!held->part_of || tensor_id)) return PLAIT_OK;
+static plait_status not_newest(const history *h, uint32_t value, const char *reader) {
+    uint32_t version = h->held[value].version;
+    bool unwritten = version == NOTHING || version == h->writes[h->plan->values[value].storage];
     return plait_error(PLAIT_INTERNAL, "proof: %s reads %s bytes of \"%s\" on %s", reader,
-                       held->version == NOTHING || held->version == h->writes[storage] ? "unwritten" : "old",
-                       name_of(h->plan, value),
+                       unwritten ? "unwritten" : "old", name_of(h->plan, value),
                        h->plan->context->devices[h->plan->values[value].device].device->name);
+}
+
+/* tensor_id 0: all bytes are read. */
+static inline plait_status check_newest(const history *h, uint32_t value, uint32_t tensor_id,
+                                        const char *reader) {
+    const plait_plan *plan = h->plan;
+    const holding *held = &h->held[value];
+    bool newest = held->version == h->writes[plan->values[value].storage];
+    if (newest && held->part_of)
+        newest =
+            tensor_id && lies_in(&plan->graph->tensors[tensor_id], &plan->transfers[held->part_of - 1].part);
+    return newest ? PLAIT_OK : not_newest(h, value, reader);
 }
 
 /* The operand is the graph's tensor, on an instance of its storage. */
@@ -119,7 +125,8 @@ static plait_status write_value(history *h, uint32_t value, const plait_graph_no
     bool in_place = output == 0 && node->op->writes_input >= 0;
     h->held[value] = (holding){version, in_place ? h->held[value].part_of : 0};
     if (h->plan->n_transfers == 0) return PLAIT_OK;
-    PLAIT_TRY(plait_grow(&h->log, &h->log_capacity, h->n_log + 1, sizeof *h->log, (size_t)1 << 28, "proof"));
+    PLAIT_TRY(plait_arena_grow(&h->scratch, &h->log, &h->log_capacity, h->n_log + 1, sizeof *h->log,
+                               (size_t)1 << 28, "proof"));
     h->log[h->n_log++] = (written){version, h->last_write[tensor->storage], tensor->offset,
                                    tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
     h->last_write[tensor->storage] = (uint32_t)h->n_log;
@@ -257,20 +264,21 @@ static plait_status walk(history *h) {
     return check_end(h);
 }
 
+static plait_status walk_all(history *h) {
+    const plait_plan *plan = h->plan;
+    h->writes = plait_arena_alloc(&h->scratch, plan->graph->n_storages, sizeof *h->writes);
+    h->held = plait_arena_take(&h->scratch, plan->n_values, sizeof *h->held);
+    h->sent = plait_arena_alloc(&h->scratch, plan->n_transfers, sizeof *h->sent);
+    h->last_write = plait_arena_alloc(&h->scratch, plan->graph->n_storages, sizeof *h->last_write);
+    h->shown = plait_arena_alloc(&h->scratch, plan->graph->n_outputs, sizeof *h->shown);
+    bool all = h->writes && h->last_write && h->held && h->sent && h->shown;
+    return all ? walk(h) : plait_error_memory("proof", plan->n_values * sizeof *h->held);
+}
+
 plait_status plait_plan_verify_versions(const plait_plan *plan) {
     history h = {.plan = plan};
-    h.writes = plait_alloc_array(plan->graph->n_storages, sizeof *h.writes);
-    h.held = plait_alloc_array(plan->n_values, sizeof *h.held);
-    h.sent = plait_alloc_array(plan->n_transfers, sizeof *h.sent);
-    h.last_write = plait_alloc_array(plan->graph->n_storages, sizeof *h.last_write);
-    h.shown = plait_alloc_array(plan->graph->n_outputs, sizeof *h.shown);
-    bool all = h.writes && h.last_write && h.held && h.sent && h.shown;
-    plait_status status = all ? walk(&h) : plait_error_memory("proof", plan->n_values * sizeof *h.held);
-    free(h.writes);
-    free(h.last_write);
-    free(h.log);
-    free(h.held);
-    free(h.sent);
-    free(h.shown);
+    plait_arena_init_pooled(&h.scratch, &plan->context->pool);
+    plait_status status = walk_all(&h);
+    plait_arena_deinit(&h.scratch);
     return status;
 }
