@@ -15,9 +15,21 @@ static uint64_t fold(uint64_t a, uint64_t b) {
     return (uint64_t)r ^ (uint64_t)(r >> 64);
 }
 
-static uint64_t load_le(const unsigned char *p, size_t n) {
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++) v |= (uint64_t)p[i] << (8 * i);
+/* Compilers make one load of these. */
+static uint64_t load4(const unsigned char *p) {
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+}
+
+static uint64_t load8(const unsigned char *p) {
+    return load4(p) | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 |
+           (uint64_t)p[7] << 56;
+}
+
+/* n < 8 bytes, the first one lowest. */
+static uint64_t load_rest(const unsigned char *p, size_t n) {
+    size_t at = n & 4;
+    uint64_t v = at ? load4(p) : 0;
+    for (; at < n; at++) v |= (uint64_t)p[at] << (8 * at);
     return v;
 }
 
@@ -25,9 +37,9 @@ uint64_t plait_hash_bytes(const void *bytes, size_t n, uint64_t seed) {
     const unsigned char *p = bytes;
     uint64_t h = seed ^ fold(n + 0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u);
     size_t left = n;
-    for (; left >= 16; p += 16, left -= 16)
-        h = fold(load_le(p, 8) ^ 0xA0761D6478BD642Fu, load_le(p + 8, 8) ^ h);
-    uint64_t a = load_le(p, left < 8 ? left : 8), b = left > 8 ? load_le(p + 8, left - 8) : 0;
+    for (; left >= 16; p += 16, left -= 16) h = fold(load8(p) ^ 0xA0761D6478BD642Fu, load8(p + 8) ^ h);
+    uint64_t a = left < 8 ? load_rest(p, left) : load8(p);
+    uint64_t b = left > 8 ? load_rest(p + 8, left - 8) : 0;
     return fold(a ^ 0xE7037ED1A0B428DBu ^ h, b ^ 0x8EBC6AF09C88C6E3u);
 }
 
@@ -50,12 +62,8 @@ static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const vo
     }
 }
 
-/* The slot that holds the key, or NULL. */
-static plait_map_slot *find_key(const plait_map *map, const void *key, size_t key_bytes) {
-    if (!map->slots || key_bytes > UINT32_MAX) return NULL;
-    uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
-    plait_map_slot *slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
-    return slot->key ? slot : NULL;
+static uint32_t hash_key(const plait_map *map, const void *key, size_t key_bytes) {
+    return (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
 }
 
 static plait_status rebuild(plait_map *map, size_t n_slots) {
@@ -85,12 +93,14 @@ plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, ui
                            bool *out_existed) {
     if (key_bytes > UINT32_MAX) return plait_error(PLAIT_LIMIT, "hash map: a key of %zu bytes", key_bytes);
     if (!key) key = ""; /* an empty key may be NULL, but NULL marks a free slot */
-    plait_map_slot *slot = find_key(map, key, key_bytes);
-    bool existed = slot != NULL; /* replacing needs no room and cannot fail */
+    uint32_t hash = hash_key(map, key, key_bytes);
+    plait_map_slot *slot = map->slots ? find_slot(map->slots, map->n_slots, key, key_bytes, hash) : NULL;
+    bool existed = slot && slot->key; /* replacing needs no room and cannot fail */
     if (!existed) {
+        const plait_map_slot *before = map->slots;
         PLAIT_TRY(plait_map_reserve(map, map->n_used + 1));
-        uint32_t hash = (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
-        slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
+        if (!before) hash = hash_key(map, key, key_bytes); /* the first room brings the seed */
+        if (map->slots != before) slot = find_slot(map->slots, map->n_slots, key, key_bytes, hash);
         *slot = (plait_map_slot){.key = key, .key_bytes = (uint32_t)key_bytes, .hash = hash};
         map->n_used++;
     }
@@ -100,8 +110,11 @@ plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, ui
 }
 
 bool plait_map_get(const plait_map *map, const void *key, size_t key_bytes, uint32_t *out_value) {
-    const plait_map_slot *slot = find_key(map, key ? key : "", key_bytes);
-    if (!slot) return false;
+    if (!map->slots || key_bytes > UINT32_MAX) return false;
+    if (!key) key = "";
+    const plait_map_slot *slot =
+        find_slot(map->slots, map->n_slots, key, key_bytes, hash_key(map, key, key_bytes));
+    if (!slot->key) return false;
     *out_value = slot->value;
     return true;
 }

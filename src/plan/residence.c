@@ -72,14 +72,18 @@ void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer 
     entry->alignment = form->alignment;
 }
 
+static plait_status grow_entries(plait_residence *residence, size_t n) {
+    return plait_grow(&residence->entries, &residence->entry_capacity, n, sizeof *residence->entries,
+                      PLAIT_MAX_NAME << 16, "residence");
+}
+
 /* `same`: the first entry of the name, or NULL. */
 static plait_status add_entry(plait_residence *residence, const plait_graph_storage *row,
                               const plait_operand *shape, int device, const plait_encoding_offer *form,
                               plait_cause cause, const plait_resident *same) {
     size_t first =
         same ? (size_t)(same - residence->entries) : residence->n_entries; /* growing moves entries */
-    PLAIT_TRY(plait_grow(&residence->entries, &residence->entry_capacity, residence->n_entries + 1,
-                         sizeof *residence->entries, PLAIT_MAX_NAME << 16, "residence"));
+    PLAIT_TRY(grow_entries(residence, residence->n_entries + 1));
     plait_resident *entry = &residence->entries[residence->n_entries], *last = &residence->entries[first];
     *entry = (plait_resident){.kind = row->kind,
                               .shape = *shape,
@@ -132,7 +136,9 @@ static plait_status init_indices(plait_residence *residence, const plait_graph *
         for (size_t s = 0; s < graphs[g]->n_storages; s++) n += is_stored(&graphs[g]->storages[s]);
     }
     residence->n_indices = n_graphs;
-    return n_graphs == 1 ? plait_map_reserve(&residence->names, n) : PLAIT_OK; /* more of them share names */
+    if (n_graphs > 1) return PLAIT_OK; /* they share names */
+    PLAIT_TRY(grow_entries(residence, n));
+    return plait_map_reserve(&residence->names, n);
 }
 
 static void fill_indices(plait_residence *residence) {
@@ -154,7 +160,8 @@ static plait_status add_once(plait_residence *residence, const plait_residence_i
     const plait_graph_storage *row = &index->graph->storages[storage];
     const plait_operand *shape = &index->graph->tensors[row->root].shape;
     if (index->first[storage]) return PLAIT_OK;
-    const plait_resident *any = plait_residence_find(residence, row->name, -1);
+    const plait_resident *any = NULL; /* a graph's names are its own; other graphs may have them too */
+    if (residence->n_indices > 1) any = plait_residence_find(residence, row->name, -1);
     plait_encoding_offer form = {.name = "file",
                                  .size_bytes = row->size_bytes,
                                  .alignment = residence->context->devices[0].info.alignment};
@@ -277,7 +284,7 @@ plait_status plait_residence_create(plait_residence **out, plait_context *contex
     if (!residence) return plait_error_memory("residence", sizeof *residence);
     atomic_init(&residence->references, 1);
     residence->context = context;
-    plait_arena_init(&residence->strings, 0);
+    plait_arena_init_pooled(&residence->strings, &context->pool);
     plait_map_init(&residence->names);
     residence->devices = plait_alloc_array((size_t)context->n_devices, sizeof *residence->devices);
     plait_status status = residence->devices ? PLAIT_OK : plait_error_memory("residence", 0);

@@ -104,6 +104,11 @@ static void test_hash(void **state) {
             bytes[i] ^= 0x10;
         }
     }
+    uint64_t chain = 1; /* at every address, too */
+    for (size_t n = 0; n <= 64; n++) chain = plait_hash_bytes(bytes, n, chain);
+    for (size_t at = 0; at < 8; at++)
+        for (size_t n = 0; n + at <= 64; n++) chain = plait_hash_bytes(bytes + at, n, chain);
+    assert_true(chain == 0x5a51202754f0d83eu);
     /* Low bits spread: the map uses only those. */
     int counts[64] = {0};
     for (uint32_t i = 0; i < 64000; i++) counts[plait_hash_bytes(&i, sizeof i, 9) & 63]++;
