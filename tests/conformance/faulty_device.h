@@ -151,7 +151,7 @@
     X(BAD_ID, "bad-id", "an id outside its range is not told", "failure/bad-id/get_rows-1",                  \
       "an id out of its range was not noticed")                                                              \
     X(WRONG_CLASS, "wrong-class", "devices of one class do not agree", "peer/twin/equal-bytes",              \
-      "the image of a second device of the same numeric class: byte *")                                      \
+      "a value on a second device of the same numeric class: byte *")                                        \
     /* programs: decisions, life */                                                                          \
     X(SUPPORTS_LIES, "supports-lies", "supports says yes to hadamard, and compile no",                       \
       "op/hadamard/0/plain", "supports said yes: faulty has no hadamard")                                    \
