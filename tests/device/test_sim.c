@@ -293,6 +293,16 @@ static void names(void **state) {
     plait_command fill = fill_of(buffer, 60, 5, 1);
     must_fail(try_list(device, 0, &fill, 1), PLAIT_OUT_OF_RANGE, "the other cache");
     plait_event *foreign = make_event(device);
+    must(device->vtable->name_object(device, PLAIT_OBJECT_EVENT, foreign, "step"));
+    must_fail(device->vtable->event_wait(foreign, 1, 0), PLAIT_TIMEOUT, "event step");
+    plait_program *program = NULL;
+    const int64_t too_many = 5;
+    plait_buffer *slots[2] = {buffer, buffer};
+    must(small_program_make(device, &program));
+    must(device->vtable->name_object(device, PLAIT_OBJECT_PROGRAM, program, "layers"));
+    plait_command launch = launch_of(program, slots, &too_many);
+    must_fail(try_list(device, 0, &launch, 1), PLAIT_OUT_OF_RANGE, "program layers");
+    device->vtable->program_destroy(device, program);
     plait_device *other = open_device("sim");
     plait_event *event = make_event(other);
     const uint64_t one = 1;

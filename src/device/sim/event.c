@@ -80,7 +80,9 @@ plait_status plait_sim_event_wait(plait_event *base, uint64_t value, uint64_t ti
     plait_event *shown = as_sim(base)->shown;
     if (shown) return shown->device->vtable->event_wait(shown, value, timeout_ns);
     PLAIT_TRY(plait_sim_count((plait_sim_device *)base->device, PLAIT_SIM_FAIL_WAIT));
-    return plait_host_event_wait(as_sim(base)->timeline, value, timeout_ns);
+    plait_status status = plait_host_event_wait(as_sim(base)->timeline, value, timeout_ns);
+    const char *name = as_sim(base)->name;
+    return name ? plait_error_context(status, "event %s", name) : status;
 }
 
 plait_status plait_sim_event_signal(plait_event *base, uint64_t value) {

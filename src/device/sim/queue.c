@@ -185,7 +185,9 @@ static plait_status run_launch(plait_sim_queue *queue, const plait_command *comm
     PLAIT_TRY(bind_slots(queue, command));
     inner.launch.program = command->launch.program->inner;
     inner.launch.slots = queue->slots;
-    return run_timed(queue, &inner, command);
+    const char *name = command->launch.program->name;
+    plait_status status = run_timed(queue, &inner, command);
+    return name ? plait_error_context(status, "program %s", name) : status;
 }
 
 static plait_status run_signal(plait_sim_queue *queue, const plait_command *command) {
