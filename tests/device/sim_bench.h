@@ -81,11 +81,11 @@ static inline plait_command copy_of(plait_buffer *source, plait_buffer *target, 
 }
 
 static inline plait_command wait_of(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = value}};
 }
 
 static inline plait_command signal_of(plait_event *event, const uint64_t *value) {
-    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, value}};
+    return (plait_command){.kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event, .value = value}};
 }
 
 /* y = x + x over [8, n], n up to 4, both in slot 0: x at 0, y at 128; scratch in slot 1. */

@@ -325,7 +325,7 @@ static void refused_commands(void **state) {
     plait_buffer *buffer = make_buffer(device, 64, PLAIT_BUFFER_STATE),
                  *foreign = make_buffer(other, 64, PLAIT_BUFFER_STATE);
     plait_command overlap = {.kind = PLAIT_COMMAND_COPY,
-                             .copy = {{buffer, 0, 20}, {buffer, 19, 20}, NULL, NULL}};
+                             .copy = {.source = {buffer, 0, 20}, .target = {buffer, 19, 20}}};
     must_fail(try_list(device, 0, &overlap, 1), PLAIT_INVALID_ARGUMENT, "overlap");
     plait_box box = {
         .row_bytes = 8, .n_rows = 2, .n_planes = 1, .source_row_pitch = 8, .target_row_pitch = 7};
@@ -405,7 +405,7 @@ static void link_speed(void **state) {
     plait_command write = write_of(buffer, 0, sizeof host, host),
                   read = read_of(buffer, 0, sizeof host, host);
     plait_command inside = {.kind = PLAIT_COMMAND_COPY,
-                            .copy = {{buffer, 0, 50000}, {buffer, 50000, 50000}, NULL, NULL}};
+                            .copy = {.source = {buffer, 0, 50000}, .target = {buffer, 50000, 50000}}};
     assert_true(time_of(device, &write, 1) >= 11000000);
     assert_true(time_of(device, &read, 1) >= 11000000);
     uint64_t best = UINT64_MAX; /* a copy inside does not go over the link */
