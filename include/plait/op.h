@@ -198,6 +198,11 @@ struct plait_op {
      * summation, approximated functions, and activations that are rounded to the precision of the weights they meet
      * (8 bits for each 32 elements where those are quantised). NULL: the same numbers. */
     void (*tolerance)(const plait_op_use *use, int output, double *limits, void *scratch);
+
+    /* For PLAIT_WRITES_ROWS: the part of output 0 that is written for an id of operand `rows_input`: whole rows, at
+     * *out_offset bytes from its first one. Dims and strides of *out are the same for every id, and are set always; false:
+     * nothing is written for it. NULL: it cannot be told. */
+    bool (*rows_part)(const plait_op_use *use, int64_t id, plait_operand *out, uint64_t *out_offset);
 };
 
 /* The descriptor of an id (never NULL for id < PLAIT_OP_COUNT), or by name (NULL when unknown). */

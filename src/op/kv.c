@@ -101,6 +101,23 @@ static void kv_write_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* The row of every head at the slot. */
+static bool kv_write_rows_part(const plait_op_use *use, int64_t id, plait_operand *out,
+                               uint64_t *out_offset) {
+    const plait_operand *cache = &use->outputs[0];
+    int64_t page_len = whole_page_len(use);
+    *out = *cache;
+    out->dims[1] = out->dims[3] = 1;
+    out->data = NULL;
+    *out_offset = 0;
+    if (id < 0 || id >= page_len * whole_pages(use)) return false;
+    int64_t page = id / page_len - use->attrs[PLAIT_KV_WRITE_START_C].i;
+    int64_t offset = id % page_len - use->attrs[PLAIT_KV_WRITE_START_P].i;
+    if (page < 0 || page >= cache->dims[3] || offset < 0 || offset >= cache->dims[1]) return false;
+    *out_offset = (uint64_t)(page * cache->strides[3] + offset * cache->strides[1]);
+    return true;
+}
+
 /* Rows that nobody writes keep their bytes; written ones of plain types are rounded to nearest, ties to even. */
 static void kv_write_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *cache = &use->outputs[output], *rows = &use->inputs[1], *slots = &use->inputs[2];
@@ -174,6 +191,7 @@ const plait_op plait_op_kv_write = {
     .reference_scratch = kv_write_scratch,
     .reference = kv_write_reference,
     .tolerance = kv_write_tolerance,
+    .rows_part = kv_write_rows_part,
     .flop = no_flop,
     .example = kv_write_example,
     .example_data = kv_write_example_data,

@@ -243,7 +243,11 @@ typedef struct plait_plan_segment {
 typedef struct plait_plan_part {
     uint64_t begin, end; /* first byte and one past the last, at the bounds of the dims */
     int n_levels;        /* 0: all bytes of the range that the storage has at the current dims */
-    int bounded;         /* level whose count follows `outer`; PLAIT_PART_ROW: the row's length; -1: none */
+    /* Node + 1 that has written rows, 0: none. Then what moves is a part as the levels say for each id of its rows operand,
+     * which the host knows when a step begins: n_rows at the bounds. */
+    uint32_t rows_node;
+    int64_t n_rows;
+    int bounded; /* level whose count follows `outer`; PLAIT_PART_ROW: the row's length; -1: none */
     uint64_t row_bytes;
     plait_extent outer;
     struct plait_part_level {
@@ -394,6 +398,13 @@ size_t plait_part_pieces(const plait_plan_part *part, bool boxes);
 void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const int64_t *dims,
                       uint64_t storage_bytes, plait_box *out, uint64_t *out_offset,
                       uint64_t *out_staging_offset);
+/* The rows that a node writes by ids of the host, if the op can tell them and it is worth it; false: move all. */
+bool plait_part_of_rows(const plait_graph *graph, uint32_t node, plait_plan_part *out);
+/* All pieces of such a part, at most plait_part_pieces: `use` is the node's at the current dims, with the ids. Fills boxes,
+ * offsets in the storage and in dense staging; those that are not needed are empty. Rows next to each other are one. */
+void plait_part_row_pieces(const plait_plan_part *part, bool boxes, const plait_op_use *use,
+                           uint64_t tensor_offset, plait_box *out, uint64_t *out_offsets,
+                           uint64_t *out_staging_offsets);
 /* The cheapest way from one device to the other, and the queue that takes the only command (or the first of two). */
 plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue);
 

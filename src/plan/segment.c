@@ -41,6 +41,7 @@ typedef struct reading {
 typedef struct write {
     uint32_t version, next;
     uint64_t begin, end;
+    uint32_t value, node; /* where, and by which node */
 } write;
 
 typedef struct draft {
@@ -53,6 +54,7 @@ typedef struct builder {
     plait_arena arena;     /* all that is needed only while segments are built */
     uint32_t *versions;    /* [storage]: writes so far */
     uint32_t *last_read;   /* [device * n_storages + storage]: its last reading + 1; they form a ring */
+    bool *reads;           /* [device * n_storages + storage]: it does more there than to write rows */
     uint32_t *last_write;  /* [storage]: its last write + 1, linked backwards */
     uint32_t *last_holder; /* [storage]: its newest value + 1, linked backwards */
     uint32_t *next_holder; /* [value] */
@@ -102,9 +104,10 @@ static plait_status init_builder(builder *b) {
     b->last_write = plait_arena_alloc(&b->arena, n_storages, sizeof *b->last_write);
     b->last_holder = plait_arena_alloc(&b->arena, n_storages, sizeof *b->last_holder);
     b->last_read = plait_arena_alloc(&b->arena, n_devices > 1 ? n_pairs : 0, sizeof *b->last_read);
+    b->reads = plait_arena_alloc(&b->arena, n_devices > 1 ? n_pairs : 0, sizeof *b->reads);
     b->launches = plait_arena_alloc(&b->arena, n_devices, sizeof *b->launches);
     bool all = plan->value_of && plan->outputs && b->versions && b->last_write && b->last_holder &&
-               b->last_read && b->launches;
+               b->last_read && b->reads && b->launches;
     if (!all) return plait_error_memory("plan tables", n_pairs * sizeof *plan->value_of);
     for (size_t d = 0; d < n_devices; d++) b->launches[d][0] = b->launches[d][1] = -1;
     PLAIT_TRY(GROW(&b->arena, b->drafts, b->draft_capacity, 64, "plan steps"));
@@ -244,15 +247,29 @@ static plait_status add_reading(builder *b, uint32_t tensor_id, int device, bool
     return PLAIT_OK;
 }
 
+/* A node that writes rows of a state, as the host's ids say, and does nothing else with it, needs no bytes of it. */
+static bool only_writes_rows(const builder *b, uint32_t n, int input) {
+    const plait_graph *graph = b->plan->graph;
+    const plait_graph_node *node = &graph->nodes[n];
+    plait_plan_part part;
+    return input == node->op->writes_input &&
+           storage_of(b, graph->tensors[node->inputs[input]].storage)->kind == PLAIT_STORAGE_STATE &&
+           plait_part_of_rows(graph, n, &part);
+}
+
 static plait_status collect_readings(builder *b) {
     const plait_graph *graph = b->plan->graph;
     if (b->plan->context->n_devices == 1) return PLAIT_OK; /* nothing will ever move */
-    for (size_t n = 0; n < graph->n_nodes; n++) {
+    for (uint32_t n = 0; n < graph->n_nodes; n++) {
         const plait_graph_node *node = &graph->nodes[n];
-        for (int i = 0; i < node->n_inputs; i++)
-            if (node->inputs[i])
-                PLAIT_TRY(add_reading(b, node->inputs[i], b->plan->placements[n].device,
-                                      i == node->op->writes_input));
+        int device = b->plan->placements[n].device;
+        for (int i = 0; i < node->n_inputs; i++) {
+            if (!node->inputs[i]) continue;
+            PLAIT_TRY(add_reading(b, node->inputs[i], device, i == node->op->writes_input));
+            bool *reads =
+                &b->reads[(size_t)device * graph->n_storages + graph->tensors[node->inputs[i]].storage];
+            *reads = *reads || !only_writes_rows(b, n, i);
+        }
         for (int o = 0; o < node->n_outputs; o++) b->versions[graph->tensors[node->outputs[o]].storage]++;
     }
     memset(b->versions, 0, graph->n_storages * sizeof *b->versions);
@@ -338,26 +355,75 @@ static plait_status add_transfer_steps(builder *b, const plait_plan_transfer *tr
     return PLAIT_OK;
 }
 
-/* Brings a temporary, or a state, from a device that has its newest bytes to the value, which is on another device. */
-static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) {
+static plait_status append_transfer(builder *b, uint32_t source, uint32_t target,
+                                    const plait_plan_part *part) {
     plait_plan *plan = b->plan;
-    uint32_t source = newest(b, storage), queue;
-    if (!source)
-        return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made", storage_of(b, storage)->name);
+    uint32_t queue;
     PLAIT_TRY(GROW(&plan->arena, plan->transfers, plan->transfer_capacity, plan->n_transfers + 1,
                    "plan transfers"));
     plait_plan_transfer *transfer = &plan->transfers[plan->n_transfers];
-    const plait_plan_value *from = &plan->values[--source];
-    bool complete;
-    *transfer = (plait_plan_transfer){.source = source, .target = target};
-    transfer->part = choose_part(b, storage, from, target, &complete);
-    transfer->size_bytes = plait_part_bytes(&transfer->part);
-    transfer->route = plait_transfer_route(plan->context, from->device, plan->values[target].device, &queue);
+    *transfer = (plait_plan_transfer){.source = source, .target = target, .part = *part};
+    transfer->size_bytes = plait_part_bytes(part);
+    transfer->route =
+        plait_transfer_route(plan->context, plan->values[source].device, plan->values[target].device, &queue);
     PLAIT_TRY(add_transfer_steps(b, transfer, queue));
     plan->values[target].arrives = true;
+    plan->n_transfers++;
+    return PLAIT_OK;
+}
+
+/* The rows of each write since the version that the target has whole, in the order of the writes: from `source` + 1, or,
+ * 0, from where each was made. *out: false, and nothing done, when they can not be told. */
+static plait_status send_rows(builder *b, uint32_t storage, uint32_t source, uint32_t target, bool *out) {
+    uint32_t n = 0, first = b->last_write[storage], version = b->holdings[target].version;
+    plait_plan_part part;
+    *out = false;
+    for (uint32_t w = first; w && b->writes[w - 1].version > version; w = b->writes[w - 1].next, n++)
+        if (!plait_part_of_rows(b->plan->graph, b->writes[w - 1].node, &part)) return PLAIT_OK;
+    uint32_t *order = plait_arena_alloc(&b->arena, n, sizeof *order);
+    if (!order) return plait_error_memory("plan transfers", n * sizeof *order);
+    for (uint32_t w = first, i = n; i > 0; w = b->writes[w - 1].next) order[--i] = w - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const write *w = &b->writes[order[i]];
+        (void)plait_part_of_rows(b->plan->graph, w->node, &part);
+        PLAIT_TRY(append_transfer(b, source ? source - 1 : w->value, target, &part));
+    }
+    *out = n > 0;
+    return PLAIT_OK;
+}
+
+static plait_status need(builder *b, uint32_t storage, int device);
+
+/* Brings a temporary, or a state, from a device that has its newest bytes to the value, which is on another device. */
+static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) {
+    uint32_t source = newest(b, storage);
+    bool complete = true, sent = false;
+    if (b->holdings[target].complete) PLAIT_TRY(send_rows(b, storage, source, target, &sent));
+    if (!sent && !source) { /* rows were written in several places: together they are whole at home */
+        const plait_resident *entry = plait_plan_resident(b->plan, storage, -1);
+        if (entry && entry->device != b->plan->values[target].device)
+            PLAIT_TRY(need(b, storage, entry->device));
+        source = newest(b, storage);
+        if (!source)
+            return plait_error(PLAIT_INTERNAL, "\"%s\" is read before it is made",
+                               storage_of(b, storage)->name);
+    }
+    if (!sent) {
+        plait_plan_part part = choose_part(b, storage, &b->plan->values[source - 1], target, &complete);
+        PLAIT_TRY(append_transfer(b, source - 1, target, &part));
+    }
     b->holdings[target].version = b->versions[storage];
     b->holdings[target].complete = complete;
-    plan->n_transfers++;
+    return PLAIT_OK;
+}
+
+/* Rows are to be written elsewhere: what was written before, as rows that can not be told, is at home first. */
+static plait_status settle_home(builder *b, uint32_t storage, uint32_t home) {
+    plait_plan_part part;
+    for (uint32_t w = b->last_write[storage]; w && b->writes[w - 1].version > b->holdings[home].version;
+         w = b->writes[w - 1].next)
+        if (!plait_part_of_rows(b->plan->graph, b->writes[w - 1].node, &part))
+            return add_transfer(b, storage, home);
     return PLAIT_OK;
 }
 
@@ -368,8 +434,13 @@ static plait_status need_state(builder *b, uint32_t storage, int device) {
     uint32_t v = 0;
     if (!find_value(b, storage, home)) PLAIT_TRY(add_resident(b, storage, home, &v));
     PLAIT_TRY(ensure_value(b, storage, device, &v));
-    bool current = device == home && b->holdings[v].version == b->versions[storage];
-    return current ? PLAIT_OK : add_transfer(b, storage, v);
+    if (device == home && b->holdings[v].version == b->versions[storage]) return PLAIT_OK;
+    if (device != home && !b->reads[(size_t)device * b->plan->graph->n_storages + storage]) {
+        PLAIT_TRY(settle_home(b, storage, find_value(b, storage, home) - 1));
+        b->holdings[v].version = b->versions[storage]; /* rows are written here, and sent from here */
+        return PLAIT_OK;
+    }
+    return add_transfer(b, storage, v);
 }
 
 /* Makes sure that the newest bytes of a storage are there when the device reads it. */
@@ -410,24 +481,32 @@ static plait_segment_operand operand_of(const builder *b, uint32_t tensor_id, ui
                                    .needed_after = kind == PLAIT_STORAGE_STATE};
 }
 
-static plait_status note_write(builder *b, const plait_graph_tensor *tensor) {
+static plait_status note_write(builder *b, const plait_graph_tensor *tensor, uint32_t value, uint32_t node) {
     if (b->plan->context->n_devices == 1) return PLAIT_OK;
     PLAIT_TRY(GROW(&b->arena, b->writes, b->write_capacity, b->n_writes + 1, "plan"));
     b->writes[b->n_writes++] =
-        (write){b->versions[tensor->storage], b->last_write[tensor->storage], tensor->offset,
-                tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
+        (write){.version = b->versions[tensor->storage],
+                .next = b->last_write[tensor->storage],
+                .begin = tensor->offset,
+                .end = tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape),
+                .value = value,
+                .node = node};
     b->last_write[tensor->storage] = (uint32_t)b->n_writes;
     return PLAIT_OK;
 }
 
-static plait_status fill_output(builder *b, uint32_t tensor_id, int device, int64_t place,
+/* Output o of a node. A value that is made is complete; one that is written in place stays what it was. */
+static plait_status fill_output(builder *b, uint32_t n, int o, int device, int64_t place,
                                 plait_segment_operand *out) {
-    const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
+    const plait_graph_node *node = &b->plan->graph->nodes[n];
+    const plait_graph_tensor *tensor = &b->plan->graph->tensors[node->outputs[o]];
     uint32_t v = 0;
     PLAIT_TRY(ensure_value(b, tensor->storage, device, &v));
-    b->holdings[v] = (holding){++b->versions[tensor->storage], true, place, place};
-    *out = operand_of(b, tensor_id, v);
-    return note_write(b, tensor);
+    bool in_place = o == 0 && node->op->writes_input >= 0;
+    bool complete = !in_place || b->holdings[v].complete;
+    b->holdings[v] = (holding){++b->versions[tensor->storage], complete, place, place};
+    *out = operand_of(b, node->outputs[o], v);
+    return note_write(b, tensor, v, n);
 }
 
 static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t n, int64_t place) {
@@ -454,7 +533,7 @@ static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t 
         out->inputs[i] = operand_of(b, node->inputs[i], v);
     }
     for (int o = 0; o < node->n_outputs; o++)
-        PLAIT_TRY(fill_output(b, node->outputs[o], segment->device, place, &out->outputs[o]));
+        PLAIT_TRY(fill_output(b, n, o, segment->device, place, &out->outputs[o]));
     return PLAIT_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include "base/size.h"
+#include "op/reference.h"
 
 #include <string.h>
 
@@ -104,6 +105,7 @@ static int64_t row_bound(const plait_plan_part *part) {
 }
 
 uint64_t plait_part_bytes(const plait_plan_part *part) {
+    if (part->rows_node) return (uint64_t)part->n_rows * rows_of(part) * part->row_bytes;
     if (part->n_levels == 0) return part->end - part->begin;
     return rows_of(part) * row_length(part, NULL, row_bound(part));
 }
@@ -116,7 +118,7 @@ static int piece_levels(const plait_plan_part *part, bool boxes) {
 size_t plait_part_pieces(const plait_plan_part *part, bool boxes) {
     size_t n = 1;
     for (int l = piece_levels(part, boxes); l < part->n_levels; l++) n *= (size_t)part->levels[l].count;
-    return n;
+    return part->rows_node ? n * (size_t)part->n_rows : n;
 }
 
 void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const int64_t *dims,
@@ -152,6 +154,86 @@ void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const i
     *out = box;
     *out_offset = offset;
     *out_staging_offset = staged;
+}
+
+/* ---- rows by ids ---- */
+
+/* The host writes it, and nobody else. */
+static bool host_knows(const plait_graph *graph, uint32_t tensor) {
+    return tensor && graph->storages[graph->tensors[tensor].storage].kind == PLAIT_STORAGE_INPUT;
+}
+
+bool plait_part_of_rows(const plait_graph *graph, uint32_t n, plait_plan_part *out) {
+    const plait_graph_node *node = &graph->nodes[n];
+    const plait_op *op = node->op;
+    if (op->write_part != PLAIT_WRITES_ROWS || !op->rows_part) return false;
+    if (!host_knows(graph, node->inputs[op->rows_input])) return false;
+    const plait_graph_tensor *target = &graph->tensors[node->outputs[0]];
+    plait_graph_tensor row = {.outer = {.dim = -1}};
+    plait_op_use use;
+    uint64_t offset;
+    plait_graph_use(graph, n, NULL, &use);
+    (void)op->rows_part(&use, 0, &row.shape, &offset);
+    uint64_t span = (uint64_t)plait_operand_span_bytes(&target->shape);
+    plait_plan_part part = plait_part_range(target->offset, target->offset + span);
+    if (target->outer.dim >= 0 || !nest(&row, &part)) return false;
+    part.rows_node = n + 1;
+    part.n_rows = use.inputs[op->rows_input].dims[0];
+    bool worth = 2 * plait_part_bytes(&part) <= span && plait_part_pieces(&part, false) <= MAX_COMMANDS;
+    if (worth) *out = part;
+    return worth;
+}
+
+/* Where the next piece goes. */
+typedef struct cutter {
+    const plait_plan_part *part;
+    bool boxes;
+    plait_box *boxes_out;
+    uint64_t *offsets, *staging_offsets, staged;
+    size_t n;
+} cutter;
+
+/* `length` bytes from `offset` on, in each of the part's rows. */
+static void cut_run(cutter *c, uint64_t offset, uint64_t length) {
+    plait_plan_part run = *c->part;
+    run.rows_node = 0;
+    run.begin = offset;
+    run.row_bytes = length;
+    run.end = offset + length;
+    for (size_t i = 0, n = plait_part_pieces(&run, c->boxes); i < n; i++, c->n++) {
+        plait_part_piece(&run, c->boxes, i, NULL, UINT64_MAX, &c->boxes_out[c->n], &c->offsets[c->n],
+                         &c->staging_offsets[c->n]);
+        c->staging_offsets[c->n] += c->staged;
+    }
+    c->staged += length * rows_of(&run);
+}
+
+void plait_part_row_pieces(const plait_plan_part *part, bool boxes, const plait_op_use *use,
+                           uint64_t tensor_offset, plait_box *out, uint64_t *out_offsets,
+                           uint64_t *out_staging_offsets) {
+    cutter c = {part, boxes, out, out_offsets, out_staging_offsets, 0, 0};
+    const plait_operand *ids = &use->inputs[use->op->rows_input];
+    uint64_t run = 0, length = 0; /* rows next to each other, as far as the part's own rows leave room */
+    uint64_t most = part->n_levels ? part->levels[0].pitch : UINT64_MAX;
+    for (int64_t i = 0; i < ids->dims[0]; i++) {
+        plait_operand row;
+        uint64_t offset;
+        if (!use->op->rows_part(use, plait_ref_get_id(ids, i, 0), &row, &offset)) continue;
+        offset += tensor_offset;
+        if (length && offset == run + length && length + part->row_bytes <= most) {
+            length += part->row_bytes;
+            continue;
+        }
+        if (length) cut_run(&c, run, length);
+        run = offset;
+        length = part->row_bytes;
+    }
+    if (length) cut_run(&c, run, length);
+    for (size_t n = plait_part_pieces(part, boxes); c.n < n; c.n++) {
+        out[c.n] = (plait_box){.n_rows = 1, .n_planes = 1};
+        out_offsets[c.n] = part->begin;
+        out_staging_offsets[c.n] = 0;
+    }
 }
 
 /* ---- routes ---- */

@@ -164,10 +164,13 @@ static plait_status add_node(proof *p, const plait_segment_node *node, int devic
     if (!row || row->n_inputs != node->n_inputs || row->n_outputs != node->n_outputs ||
         row->present != node->present)
         return plait_error(PLAIT_INTERNAL, "proof: node %u is not the graph's", node->node);
-    for (int i = 0; i < node->n_inputs; i++)
+    for (int i = 0; i < node->n_inputs; i++) {
+        /* What an op writes rows of it does not read; what else must be there is proved in verify_versions.c. */
+        bool written = i == row->op->writes_input && row->op->write_part == PLAIT_WRITES_ROWS;
         if (node->present >> i & 1u)
             PLAIT_TRY(add_operand(p, &node->inputs[i], graph->tensors[row->inputs[i]].span_bytes, device,
-                                  moment, false));
+                                  moment, written));
+    }
     for (int o = 0; o < node->n_outputs; o++)
         PLAIT_TRY(add_operand(p, &node->outputs[o], graph->tensors[row->outputs[o]].span_bytes, device,
                               moment, true));

@@ -5,6 +5,8 @@
  *   - what a node reads, and what the host reads, is the newest: it holds all writes that came before in the graph;
  *   - an instance that got only a part of its storage is read only there, and never sent on; it is whole again when it
  *     gets all of it, or, having been whole before, all that was written since;
+ *   - rows that a node wrote elsewhere go home from there, write after write: each makes the whole one version newer.
+ *     In between the bytes of a row may be those of a later write, whose own transfer is still to come;
  *   - a receive comes after its own send;
  *   - every output is read; state that was written elsewhere is at home when the step ends.
  *
@@ -18,15 +20,17 @@
 #define NOTHING UINT32_MAX /* the instance was never written */
 
 /* What an instance holds: how many of the writes, or NOTHING; and of these bytes only the part of a transfer (+ 1), 0:
- * all of them. */
+ * all of them, OWN_ROWS: no bytes but the rows that were written there. */
 typedef struct holding {
     uint32_t version, part_of;
 } holding;
+#define OWN_ROWS UINT32_MAX
 
-/* A write of a storage: which bytes. Linked backwards. */
+/* A write of a storage: which bytes, to which instance. Linked backwards. */
 typedef struct written {
     uint32_t version, before;
     uint64_t begin, end;
+    uint32_t value;
 } written;
 
 typedef struct history {
@@ -36,9 +40,10 @@ typedef struct history {
     plait_arena scratch;
     written *log;
     size_t n_log, log_capacity;
-    holding *held; /* [value] */
-    holding *sent; /* [transfer]: what the staging holds */
-    bool *shown;   /* [output] */
+    holding *held;      /* [value] */
+    holding *sent;      /* [transfer]: what the staging holds */
+    bool *shown;        /* [output] */
+    uint32_t *write_of; /* [node] in `log`, + 1 */
     uint32_t next_node;
 } history;
 
@@ -88,8 +93,8 @@ static inline plait_status check_newest(const history *h, uint32_t value, uint32
     const holding *held = &h->held[value];
     bool newest = held->version == h->writes[plan->values[value].storage];
     if (newest && held->part_of)
-        newest =
-            tensor_id && lies_in(&plan->graph->tensors[tensor_id], &plan->transfers[held->part_of - 1].part);
+        newest = held->part_of != OWN_ROWS && tensor_id &&
+                 lies_in(&plan->graph->tensors[tensor_id], &plan->transfers[held->part_of - 1].part);
     return newest ? PLAIT_OK : not_newest(h, value, reader);
 }
 
@@ -123,13 +128,16 @@ static plait_status write_value(history *h, uint32_t value, const plait_graph_no
     const plait_graph_tensor *tensor = &h->plan->graph->tensors[node->outputs[output]];
     uint32_t version = ++h->writes[tensor->storage];
     bool in_place = output == 0 && node->op->writes_input >= 0;
-    h->held[value] = (holding){version, in_place ? h->held[value].part_of : 0};
+    bool newest = h->held[value].version == version - 1; /* else there are only the rows that it writes */
+    h->held[value] = (holding){version, !in_place ? 0 : newest ? h->held[value].part_of : OWN_ROWS};
     if (h->plan->n_transfers == 0) return PLAIT_OK;
     PLAIT_TRY(plait_arena_grow(&h->scratch, &h->log, &h->log_capacity, h->n_log + 1, sizeof *h->log,
                                (size_t)1 << 28, "proof"));
-    h->log[h->n_log++] = (written){version, h->last_write[tensor->storage], tensor->offset,
-                                   tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape)};
+    h->log[h->n_log++] =
+        (written){version, h->last_write[tensor->storage], tensor->offset,
+                  tensor->offset + (uint64_t)plait_operand_span_bytes(&tensor->shape), value};
     h->last_write[tensor->storage] = (uint32_t)h->n_log;
+    if (output == 0) h->write_of[node - h->plan->graph->nodes] = (uint32_t)h->n_log;
     return PLAIT_OK;
 }
 
@@ -145,7 +153,8 @@ static plait_status run_node(history *h, const plait_segment_node *node) {
     for (int i = 0; i < node->n_inputs; i++) {
         if (!row->inputs[i]) continue;
         PLAIT_TRY(check_operand(h, &node->inputs[i], row->inputs[i], row->name));
-        PLAIT_TRY(check_newest(h, node->inputs[i].value, row->inputs[i], row->name));
+        bool rows = i == row->op->writes_input && row->op->write_part == PLAIT_WRITES_ROWS; /* are not read */
+        if (!rows) PLAIT_TRY(check_newest(h, node->inputs[i].value, row->inputs[i], row->name));
     }
     for (int o = 0; o < node->n_outputs; o++) {
         PLAIT_TRY(check_operand(h, &node->outputs[o], row->outputs[o], row->name));
@@ -167,10 +176,43 @@ static bool has_writes(const history *h, uint32_t storage, uint32_t version, uin
 static plait_status send(history *h, uint32_t t) {
     const plait_plan_transfer *transfer = &h->plan->transfers[t];
     h->sent[t] = h->held[transfer->source];
-    if (h->sent[t].version != NOTHING && !h->sent[t].part_of) return PLAIT_OK;
+    bool rows =
+        transfer->part.rows_node > 0 && h->sent[t].part_of == OWN_ROWS; /* receive() asks whose they are */
+    if (h->sent[t].version != NOTHING && (!h->sent[t].part_of || rows)) return PLAIT_OK;
     return plait_error(PLAIT_INTERNAL, "proof: unwritten bytes of \"%s\" are sent to \"%s\"",
                        name_of(h->plan, transfer->source),
                        h->plan->context->devices[h->plan->values[transfer->target].device].device->name);
+}
+
+static bool same_rows(const plait_plan_part *a, const plait_plan_part *b) {
+    bool same = a->begin == b->begin && a->end == b->end && a->n_rows == b->n_rows &&
+                a->row_bytes == b->row_bytes && a->n_levels == b->n_levels && a->bounded == b->bounded;
+    for (int l = 0; same && l < a->n_levels; l++)
+        same = a->levels[l].count == b->levels[l].count && a->levels[l].pitch == b->levels[l].pitch;
+    return same;
+}
+
+/* Rows of one write: it is the next one that the target lacks, and the source is whole and has it, or has made it. */
+static plait_status receive_rows(history *h, uint32_t t) {
+    const plait_plan *plan = h->plan;
+    const plait_plan_transfer *transfer = &plan->transfers[t];
+    uint32_t node = transfer->part.rows_node - 1, storage = plan->values[transfer->target].storage;
+    const written *w =
+        node < plan->graph->n_nodes && h->write_of[node] ? &h->log[h->write_of[node] - 1] : NULL;
+    holding *held = &h->held[transfer->target];
+    plait_plan_part part;
+    bool fine = w && plait_part_of_rows(plan->graph, node, &part) && same_rows(&part, &transfer->part) &&
+                plan->graph->tensors[plan->graph->nodes[node].outputs[0]].storage == storage &&
+                held->version != NOTHING && !held->part_of && held->version + 1 == w->version;
+    fine = fine && (h->sent[t].part_of == OWN_ROWS ? w->value == transfer->source
+                                                   : !h->sent[t].part_of && h->sent[t].version >= w->version);
+    if (!fine)
+        return plait_error(PLAIT_INTERNAL,
+                           "proof: rows of \"%s\" go to %s, which does not become newer by them",
+                           name_of(plan, transfer->target),
+                           plan->context->devices[plan->values[transfer->target].device].device->name);
+    held->version = w->version;
+    return PLAIT_OK;
 }
 
 static plait_status receive(history *h, uint32_t t) {
@@ -188,6 +230,7 @@ static plait_status receive(history *h, uint32_t t) {
         return plait_error(PLAIT_INTERNAL, "proof: a transfer moves %llu bytes of \"%s\" to \"%s\"",
                            (unsigned long long)transfer->size_bytes, name_of(plan, transfer->source),
                            name_of(plan, transfer->target));
+    if (part->rows_node) return receive_rows(h, t);
     bool all = part->n_levels == 0 && part->begin == 0 && part->end == size;
     bool whole = held->version != NOTHING && !held->part_of;
     if (whole && held->version > h->sent[t].version)
@@ -271,7 +314,9 @@ static plait_status walk_all(history *h) {
     h->sent = plait_arena_alloc(&h->scratch, plan->n_transfers, sizeof *h->sent);
     h->last_write = plait_arena_alloc(&h->scratch, plan->graph->n_storages, sizeof *h->last_write);
     h->shown = plait_arena_alloc(&h->scratch, plan->graph->n_outputs, sizeof *h->shown);
-    bool all = h->writes && h->last_write && h->held && h->sent && h->shown;
+    h->write_of =
+        plait_arena_alloc(&h->scratch, plan->n_transfers ? plan->graph->n_nodes : 0, sizeof *h->write_of);
+    bool all = h->writes && h->last_write && h->held && h->sent && h->shown && h->write_of;
     return all ? walk(h) : plait_error_memory("proof", plan->n_values * sizeof *h->held);
 }
 

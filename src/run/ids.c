@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* Where the host's copy of a tensor lies for the coming step; NULL when the host does not write it. */
-static void *host_copy(const plait_run *run, uint32_t tensor_id) {
+void *plait_run_host_copy(const plait_run *run, uint32_t tensor_id) {
     const plait_plan *plan = run->plan;
     const plait_graph_tensor *tensor = &plan->graph->tensors[tensor_id];
     if (plan->graph->storages[tensor->storage].kind != PLAIT_STORAGE_INPUT) return NULL;
@@ -40,8 +39,8 @@ plait_status plait_run_list_checks(plait_run *run) {
         const plait_graph_node *node = &graph->nodes[n];
         bool wanted = false, known = false;
         for (int i = 0; node->op->check_runtime && i < node->n_inputs; i++)
-            wanted |=
-                (node->op->runtime_inputs >> i & node->present >> i & 1u) && host_copy(run, node->inputs[i]);
+            wanted |= (node->op->runtime_inputs >> i & node->present >> i & 1u) &&
+                      plait_run_host_copy(run, node->inputs[i]);
         for (size_t k = 0; wanted && k < run->n_checks; k++)
             known |= same_check(graph, &graph->nodes[run->checks[k]], node);
         if (wanted && !known) run->checks[run->n_checks++] = n;
@@ -57,7 +56,7 @@ plait_status plait_run_check_ids(const plait_run *run) {
         plait_graph_use(graph, run->checks[k], run->dims, &use);
         for (int i = 0; i < node->n_inputs; i++)
             if (node->op->runtime_inputs >> i & node->present >> i & 1u)
-                use.inputs[i].data = host_copy(run, node->inputs[i]);
+                use.inputs[i].data = plait_run_host_copy(run, node->inputs[i]);
         plait_status status = node->op->check_runtime(&use);
         if (status != PLAIT_OK)
             return plait_error_context(status, "run of %s: node %s (%s)", run->plan->name, node->name,

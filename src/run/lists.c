@@ -28,34 +28,25 @@ static size_t pieces_of(const plait_plan *plan, const plait_plan_step *step) {
     return plait_part_pieces(&plan->transfers[step->item].part, boxes_on(plan, step->device));
 }
 
-/* The i-th piece of a transfer step at the given dims; source and target pitches as its command has them. */
-static plait_box piece_of(const plait_plan *plan, const plait_plan_step *step, size_t i, const int64_t *dims,
-                          uint64_t storage_bytes, uint64_t *out_offset, uint64_t *out_staging_offset) {
-    plait_box box, swapped;
-    plait_part_piece(&plan->transfers[step->item].part, boxes_on(plan, step->device), i, dims, storage_bytes,
-                     &box, out_offset, out_staging_offset);
-    swapped = box;
+/* The box with the pitches of the two sides as the step's command has them. */
+static plait_box turn_box(const plait_plan_step *step, plait_box box) {
+    plait_box turned = box;
     if (step->kind == PLAIT_STEP_SEND) return box; /* from the storage to staging */
-    swapped.target_row_pitch = box.source_row_pitch;
-    swapped.target_plane_pitch = box.source_plane_pitch;
-    if (step->kind == PLAIT_STEP_MOVE) return swapped; /* both sides are the storage's */
-    swapped.source_row_pitch = box.target_row_pitch;
-    swapped.source_plane_pitch = box.target_plane_pitch;
-    return swapped;
+    turned.target_row_pitch = box.source_row_pitch;
+    turned.target_plane_pitch = box.source_plane_pitch;
+    if (step->kind == PLAIT_STEP_MOVE) return turned; /* both sides are the storage's */
+    turned.source_row_pitch = box.target_row_pitch;
+    turned.source_plane_pitch = box.target_plane_pitch;
+    return turned;
 }
 
-void plait_run_set_pieces(plait_run *run, int place) {
-    const plait_plan *plan = run->plan;
-    plait_run_place *p = &run->places[place];
-    for (size_t s = 0; plan->n_transfers > 0 && s < plan->n_steps; s++) {
-        const plait_plan_step *step = &plan->steps[s];
-        uint64_t offset, staged;
-        if (!is_transfer(step)) continue;
-        uint32_t storage = plan->values[plan->transfers[step->item].source].storage;
-        uint64_t bytes = plait_run_span_now(run, plan->graph->storages[storage].root);
-        for (size_t i = 0, n = pieces_of(plan, step); i < n; i++)
-            p->pieces[run->first_piece[s] + i] = piece_of(plan, step, i, p->dims, bytes, &offset, &staged);
-    }
+/* The i-th piece of a transfer step at the given dims. */
+static plait_box piece_of(const plait_plan *plan, const plait_plan_step *step, size_t i, const int64_t *dims,
+                          uint64_t storage_bytes, uint64_t *out_offset, uint64_t *out_staging_offset) {
+    plait_box box;
+    plait_part_piece(&plan->transfers[step->item].part, boxes_on(plan, step->device), i, dims, storage_bytes,
+                     &box, out_offset, out_staging_offset);
+    return turn_box(step, box);
 }
 
 /* ---- commands ---- */
@@ -97,6 +88,11 @@ static void *host_address(plait_region region) {
     return region.size_bytes ? (uint8_t *)region.buffer->host + region.offset : NULL;
 }
 
+static uint8_t *staging_address(const filler *f, const plait_plan_transfer *transfer, uint64_t staged) {
+    return f->run->transfer_staging.bytes + (uint64_t)f->place * f->run->plan->transfer_staging_bytes +
+           transfer->staging_offset + staged;
+}
+
 /* One piece of a transfer: `bytes` at most, from its offset in the storage on. */
 static void add_piece(const filler *f, size_t s, plait_run_list *list, const plait_box *piece,
                       uint64_t offset, uint64_t staged, uint64_t bytes) {
@@ -108,9 +104,7 @@ static void add_piece(const filler *f, size_t s, plait_run_list *list, const pla
     const uint64_t *size = rows ? NULL : &piece->row_bytes;
     plait_region source = value_region(f, transfer->source, offset, bytes);
     plait_region target = value_region(f, transfer->target, offset, bytes);
-    uint8_t *staging = f->run->transfer_staging.bytes +
-                       (uint64_t)f->place * f->run->plan->transfer_staging_bytes + transfer->staging_offset +
-                       staged;
+    uint8_t *staging = staging_address(f, transfer, staged);
     if (step->kind == PLAIT_STEP_SEND) {
         add_transfer(list, PLAIT_COMMAND_READ, source, staging, size, box, trace);
     } else if (step->kind == PLAIT_STEP_RECEIVE) {
@@ -129,9 +123,24 @@ static void add_piece(const filler *f, size_t s, plait_run_list *list, const pla
     }
 }
 
+/* Rows by ids may lie anywhere in the part; where they do, a step says. */
+static void add_row_pieces(const filler *f, size_t s, plait_run_list *list) {
+    const plait_plan_step *step = &f->run->plan->steps[s];
+    const plait_plan_part *part = &f->run->plan->transfers[step->item].part;
+    for (size_t i = 0, n = pieces_of(f->run->plan, step); i < n; i++) {
+        size_t piece = f->run->first_piece[s] + i;
+        add_piece(f, s, list, &f->at->pieces[piece], part->begin, 0, part->end - part->begin);
+        f->at->moves[piece] = &list->commands[list->room + list->n_commands - 1];
+    }
+}
+
 static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
     const plait_plan_step *step = &plan->steps[s];
+    if (plan->transfers[step->item].part.rows_node) {
+        add_row_pieces(f, s, list);
+        return;
+    }
     for (size_t i = 0, n = pieces_of(plan, step); i < n; i++) {
         uint64_t offset, staged;
         plait_box whole = piece_of(plan, step, i, NULL, UINT64_MAX, &offset, &staged);
@@ -142,6 +151,70 @@ static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
                   plait_box_span(&whole, row, plane));
     }
 }
+
+/* ---- pieces of a step ---- */
+
+/* Moves a command to where its rows are: the list is in nobody's hands between two steps. */
+static void place_rows(const filler *f, const plait_plan_step *step, plait_command *c, uint64_t offset,
+                       uint64_t staged) {
+    const plait_plan_transfer *transfer = &f->run->plan->transfers[step->item];
+    uint64_t bytes = transfer->part.end - offset;
+    plait_region source = value_region(f, transfer->source, offset, bytes);
+    plait_region target = value_region(f, transfer->target, offset, bytes);
+    if (c->kind == PLAIT_COMMAND_COPY) {
+        c->copy.source = source;
+        c->copy.target = target;
+    } else if (c->kind == PLAIT_COMMAND_READ) {
+        c->transfer.region = source;
+        c->transfer.host =
+            step->kind == PLAIT_STEP_SEND ? staging_address(f, transfer, staged) : host_address(target);
+    } else {
+        c->transfer.region = target;
+        c->transfer.host =
+            step->kind == PLAIT_STEP_RECEIVE ? staging_address(f, transfer, staged) : host_address(source);
+    }
+}
+
+static void set_row_pieces(const filler *f, size_t s) {
+    plait_run *run = f->run;
+    const plait_plan *plan = run->plan;
+    const plait_plan_step *step = &plan->steps[s];
+    const plait_plan_part *part = &plan->transfers[step->item].part;
+    const plait_graph_node *node = &plan->graph->nodes[part->rows_node - 1];
+    plait_box *pieces = f->at->pieces + run->first_piece[s];
+    uint64_t *offsets = f->at->offsets, *staged = offsets + run->most_row_pieces;
+    plait_op_use use;
+    plait_graph_use(plan->graph, part->rows_node - 1, f->at->dims, &use);
+    use.inputs[node->op->rows_input].data = plait_run_host_copy(run, node->inputs[node->op->rows_input]);
+    plait_part_row_pieces(part, boxes_on(plan, step->device), &use,
+                          plan->graph->tensors[node->outputs[0]].offset, pieces, offsets, staged);
+    for (size_t i = 0, n = pieces_of(plan, step); i < n; i++) {
+        pieces[i] = turn_box(step, pieces[i]);
+        if (part->end > part->begin)
+            place_rows(f, step, f->at->moves[run->first_piece[s] + i], offsets[i], staged[i]);
+    }
+}
+
+void plait_run_set_pieces(plait_run *run, int place) {
+    const plait_plan *plan = run->plan;
+    filler f = {run, place, &run->places[place]};
+    for (size_t s = 0; plan->n_transfers > 0 && s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        uint64_t offset, staged;
+        if (!is_transfer(step)) continue;
+        if (plan->transfers[step->item].part.rows_node) {
+            set_row_pieces(&f, s);
+            continue;
+        }
+        uint32_t storage = plan->values[plan->transfers[step->item].source].storage;
+        uint64_t bytes = plait_run_span_now(run, plan->graph->storages[storage].root);
+        for (size_t i = 0, n = pieces_of(plan, step); i < n; i++)
+            f.at->pieces[run->first_piece[s] + i] =
+                piece_of(plan, step, i, f.at->dims, bytes, &offset, &staged);
+    }
+}
+
+/* ---- other commands ---- */
 
 static void add_input(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
@@ -247,13 +320,15 @@ static plait_status reserve_place(plait_run *run, plait_run_place *place, const 
                                   size_t n_waits) {
     size_t n_queues = run->plan->n_queues;
     place->pieces = plait_alloc_array(run->n_pieces, sizeof *place->pieces);
+    place->moves = plait_alloc_array(run->most_row_pieces ? run->n_pieces : 0, sizeof *place->moves);
+    place->offsets = plait_alloc_array(2 * run->most_row_pieces, sizeof *place->offsets);
     place->signals = plait_alloc_array(run->n_signals, sizeof *place->signals);
     place->before = plait_alloc_array(run->n_signals, sizeof *place->before);
     place->handed = plait_alloc_array(n_queues * n_queues, sizeof *place->handed);
     place->requests = plait_alloc_array(n_waits, sizeof *place->requests);
     place->lists = plait_alloc_array(n_queues, sizeof *place->lists);
-    if (!place->pieces || !place->signals || !place->before || !place->handed || !place->requests ||
-        !place->lists)
+    if (!place->pieces || !place->moves || !place->offsets || !place->signals || !place->before ||
+        !place->handed || !place->requests || !place->lists)
         return plait_error_memory("run: lists", n_queues * n_queues * sizeof *place->handed);
     for (size_t q = 0; q < n_queues; q++) {
         plait_run_list *list = &place->lists[q];
@@ -315,6 +390,8 @@ plait_status plait_run_reserve_lists(plait_run *run) {
         n_commands[step->queue] += step->n_waits + pieces + 1;
         run->first_piece[s] = run->n_pieces;
         run->n_pieces += is_transfer(step) ? pieces : 0;
+        bool rows = is_transfer(step) && plan->transfers[step->item].part.rows_node;
+        if (rows && pieces > run->most_row_pieces) run->most_row_pieces = pieces;
     }
     for (size_t q = 0; q < plan->n_queues; q++) {
         run->first_signal[q] = run->n_signals;

@@ -152,6 +152,8 @@ static void close_place(plait_run *run, plait_run_place *place) {
     free(place->input_sizes);
     free(place->output_sizes);
     free(place->pieces);
+    free(place->moves);
+    free(place->offsets);
     free(place->signals);
     free(place->before);
     free(place->handed);

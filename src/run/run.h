@@ -37,11 +37,14 @@ typedef struct plait_run_place {
     uint64_t *input_sizes;  /* [input] bytes to move */
     uint64_t *output_sizes; /* [output] */
     plait_box *pieces;      /* of transfers, in the order of the commands that move them */
-    uint64_t *signals;      /* [queue][signal] values that the step's signals make */
-    uint64_t *before;       /* the same of the step before */
-    uint64_t *handed;       /* [queue of the plan][queue of the context] values that hand-over waits for */
-    plait_buffer ***slots;  /* [device] owned arrays of the buffers of all slots */
-    plait_run_list *lists;  /* [queue] */
+    plait_command *
+        *moves;        /* [piece] its command, where a step changes more of it than the piece: rows by ids */
+    uint64_t *offsets; /* [2 * the most pieces of a transfer by ids] in the storage, in staging */
+    uint64_t *signals; /* [queue][signal] values that the step's signals make */
+    uint64_t *before;  /* the same of the step before */
+    uint64_t *handed;  /* [queue of the plan][queue of the context] values that hand-over waits for */
+    plait_buffer ***slots; /* [device] owned arrays of the buffers of all slots */
+    plait_run_list *lists; /* [queue] */
     plait_run_request *requests;
     size_t n_requests;
     uint64_t arenas; /* the context's arenas for which the lists were made, by their count */
@@ -73,7 +76,7 @@ struct plait_run {
     plait_buffer **inputs; /* Owned. [place * n_devices + device] SLOT_INPUTS */
     size_t *first_signal;  /* [queue] place of its signals among all */
     size_t *first_piece;   /* [step of the plan] */
-    size_t n_signals, n_pieces;
+    size_t n_signals, n_pieces, most_row_pieces;
     plait_run_source *sources; /* [queue of the plan][queue of the context] */
     size_t n_reserved;         /* requests for which the relay keeps room */
     uint32_t *checks;          /* nodes whose run-time inputs are checked before a step, equal ones once */
@@ -115,6 +118,8 @@ void plait_run_trace_waited(plait_run *run, uint64_t begin_ns);
 
 /* Where the host writes an input for the coming step. */
 void *plait_run_input_bytes(const plait_run *run, size_t input);
+/* Where the host's copy of a tensor lies for the coming step; NULL when the host does not write it. */
+void *plait_run_host_copy(const plait_run *run, uint32_t tensor_id);
 /* Bytes of a tensor from its first to its last element at the current dims. */
 uint64_t plait_run_span_now(const plait_run *run, uint32_t tensor_id);
 

@@ -171,6 +171,7 @@ plait_status plait_run_submit(plait_run *run, int p) {
     if (status == PLAIT_OK) {
         if (place->arenas != context->arenas) {
             plait_run_fill_lists(run, p);
+            plait_run_set_pieces(run, p);
             place->arenas = context->arenas;
         }
         promise(run, place);

@@ -45,4 +45,34 @@ static inline plait_graph *layers(int n_layers) {
     return NULL;
 }
 
+/* The same weights and states, which nothing writes. */
+static inline plait_graph *layers_states(int n_layers) {
+    plait_graph *g = plait_graph_create(&(plait_graph_options){.name = "states"});
+    if (!g) return NULL;
+    plait_tensor ids = plait_input(g, "ids", PLAIT_I32, PLAIT_SHAPE(1));
+    plait_tensor x = plait_get_rows(g, plait_weight(g, "embed", PLAIT_Q8_0, PLAIT_SHAPE(32, 20)), ids);
+    for (int l = 0; l < n_layers; l++) {
+        static const char *const states[] = {"k", "v"};
+        char name[32];
+        snprintf(name, sizeof name, "%d.norm", l);
+        x = plait_rms_norm(g, x, plait_weight(g, name, PLAIT_F32, PLAIT_SHAPE(32)), 1e-5);
+        snprintf(name, sizeof name, "%d.q", l);
+        x = plait_matmul(g, plait_weight(g, name, PLAIT_F16, PLAIT_SHAPE(32, 32)), x);
+        snprintf(name, sizeof name, "%d.k", l);
+        plait_tensor k = plait_matmul(g, plait_weight(g, name, PLAIT_F16, PLAIT_SHAPE(32, 16)), x);
+        snprintf(name, sizeof name, "k%d", l);
+        plait_output(g, name, k);
+        for (int i = 0; i < 2; i++) {
+            snprintf(name, sizeof name, "%d.cache.%s", l, states[i]);
+            plait_tensor state = plait_state(g, name, PLAIT_F16, PLAIT_SHAPE(8, 4, 2, 12));
+            snprintf(name, sizeof name, "%s%d", states[i], l + 10);
+            plait_output(g, name, state);
+        }
+    }
+    plait_output(g, "x", x);
+    if (plait_graph_seal(g) == PLAIT_OK) return g;
+    plait_graph_destroy(g);
+    return NULL;
+}
+
 #endif

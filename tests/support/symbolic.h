@@ -8,6 +8,7 @@
 #ifndef PLAIT_TESTS_SUPPORT_SYMBOLIC_H
 #define PLAIT_TESTS_SUPPORT_SYMBOLIC_H
 
+#include "op/reference.h"
 #include "plan/plan.h"
 #include "support/random_graph.h"
 
@@ -94,6 +95,31 @@ static inline uint64_t symbolic_op(const plait_op *op, const plait_attr *attrs) 
     return h;
 }
 
+/* ---- rows by ids ---- */
+
+enum { SYMBOLIC_IDS = 48 };
+
+static inline int64_t symbolic_id(uint64_t round, int64_t n) {
+    return (int64_t)(round * 5 + (uint64_t)n * (1 + round % 3)) % SYMBOLIC_IDS;
+}
+
+static inline bool symbolic_by_rows(const plait_op *op) {
+    return op->write_part == PLAIT_WRITES_ROWS && op->rows_part;
+}
+
+/* What a node that writes rows does: each row gets a number made of all that the node reads. */
+static inline void symbolic_write_rows(const plait_graph *graph, uint32_t n, symbolic_area *area,
+                                       uint64_t offset, uint64_t round, uint64_t h, bool *fault) {
+    plait_op_use use;
+    plait_graph_use(graph, n, NULL, &use);
+    for (int64_t i = 0; i < use.inputs[use.op->rows_input].dims[0]; i++) {
+        plait_operand row;
+        uint64_t at;
+        if (use.op->rows_part(&use, symbolic_id(round, i), &row, &at))
+            symbolic_write(&row, area, offset + at, symbolic_mix(h, (uint64_t)i), fault);
+    }
+}
+
 /* ---- what the graph says ---- */
 
 typedef struct symbolic_truth {
@@ -117,18 +143,24 @@ static inline void symbolic_fill_inputs(const plait_graph *graph, symbolic_area 
     }
 }
 
-static inline void symbolic_evaluate(const plait_graph *graph, symbolic_area *storages) {
+static inline void symbolic_evaluate(const plait_graph *graph, symbolic_area *storages, uint64_t round) {
     bool fault = false;
     for (size_t n = 0; n < graph->n_nodes; n++) {
         const plait_graph_node *node = &graph->nodes[n];
         uint64_t h = symbolic_op(node->op, node->attrs);
         for (int i = 0; i < node->n_inputs; i++) {
             const plait_graph_tensor *t = &graph->tensors[node->inputs[i]];
-            if (node->inputs[i]) h = symbolic_read(&t->shape, &storages[t->storage], t->offset, h, &fault);
+            bool target = i == node->op->writes_input && symbolic_by_rows(node->op);
+            if (node->inputs[i] && !target)
+                h = symbolic_read(&t->shape, &storages[t->storage], t->offset, h, &fault);
         }
         for (int o = 0; o < node->n_outputs; o++) {
             const plait_graph_tensor *t = &graph->tensors[node->outputs[o]];
-            symbolic_write(&t->shape, &storages[t->storage], t->offset, symbolic_mix(h, (uint64_t)o), &fault);
+            if (symbolic_by_rows(node->op))
+                symbolic_write_rows(graph, (uint32_t)n, &storages[t->storage], t->offset, round, h, &fault);
+            else
+                symbolic_write(&t->shape, &storages[t->storage], t->offset, symbolic_mix(h, (uint64_t)o),
+                               &fault);
         }
     }
     if (fault) abort();
@@ -150,7 +182,7 @@ static inline void symbolic_truth_init(symbolic_truth *truth, const plait_graph 
         truth->outputs[round] = calloc(graph->n_outputs + 1, sizeof(uint64_t));
         if (!truth->outputs[round]) abort();
         symbolic_fill_inputs(graph, storages, round);
-        symbolic_evaluate(graph, storages);
+        symbolic_evaluate(graph, storages, round);
         for (size_t o = 0; o < graph->n_outputs; o++) {
             const plait_graph_tensor *t = &graph->tensors[graph->outputs[o].tensor];
             truth->outputs[round][o] = symbolic_read(&t->shape, &storages[t->storage], t->offset, 5, &fault);
@@ -197,23 +229,30 @@ static inline void symbolic_copy(symbolic_run *r, symbolic_area *to, uint64_t to
         memmove(target, source, (size + 1) / SYMBOLIC_UNIT * sizeof *target);
 }
 
-static inline void symbolic_node(symbolic_run *r, int device, const plait_segment_node *node, size_t place) {
+static inline void symbolic_node(symbolic_run *r, int device, const plait_segment_node *node,
+                                 uint64_t round) {
+    size_t place = (size_t)round % (size_t)r->plan->depth;
     bool fault = false;
     uint64_t h = symbolic_op(node->op, node->attrs);
     for (int i = 0; i < node->n_inputs; i++) {
         const plait_segment_operand *o = &node->inputs[i];
-        if (node->present >> i & 1u)
+        bool target = i == node->op->writes_input && symbolic_by_rows(node->op);
+        if ((node->present >> i & 1u) && !target)
             h = symbolic_read(&o->shape, symbolic_slot(r, device, o->slot, place), o->offset, h, &fault);
     }
     for (int k = 0; k < node->n_outputs; k++) {
         const plait_segment_operand *o = &node->outputs[k];
-        symbolic_write(&o->shape, symbolic_slot(r, device, o->slot, place), o->offset,
-                       symbolic_mix(h, (uint64_t)k), &fault);
+        symbolic_area *area = symbolic_slot(r, device, o->slot, place);
+        if (symbolic_by_rows(node->op))
+            symbolic_write_rows(r->plan->graph, node->node, area, o->offset, round, h, &fault);
+        else
+            symbolic_write(&o->shape, area, o->offset, symbolic_mix(h, (uint64_t)k), &fault);
     }
     if (fault) r->wrong = "a node leaves a buffer";
 }
 
-static inline void symbolic_launch(symbolic_run *r, const plait_plan_step *step, size_t place) {
+static inline void symbolic_launch(symbolic_run *r, const plait_plan_step *step, uint64_t round) {
+    size_t place = (size_t)round % (size_t)r->plan->depth;
     const plait_plan_segment *segment = &r->plan->segments[step->item];
     for (int g = 0; g < segment->prepared.n_groups && !r->wrong; g++) {
         const plait_group *group = &segment->prepared.groups[g];
@@ -222,7 +261,7 @@ static inline void symbolic_launch(symbolic_run *r, const plait_plan_step *step,
                                             group->scratch_offset, group->scratch_bytes);
             if (group->scratch_bytes && !scratch) r->wrong = "scratch leaves the arena";
             for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
-            symbolic_node(r, step->device, &segment->nodes[segment->prepared.order[k]], place);
+            symbolic_node(r, step->device, &segment->nodes[segment->prepared.order[k]], round);
             for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
         }
     }
@@ -234,36 +273,71 @@ static inline symbolic_area *symbolic_value(symbolic_run *r, uint32_t v, size_t 
     return symbolic_slot(r, value->device, value->slot, place);
 }
 
-static inline void symbolic_transfer(symbolic_run *r, const plait_plan_step *step, size_t place) {
+static inline void symbolic_box(symbolic_run *r, const plait_plan_step *step, size_t place,
+                                const plait_box *box, uint64_t offset, uint64_t staged) {
     const plait_plan_transfer *t = &r->plan->transfers[step->item];
-    uint64_t from, to, root = r->plan->graph->storages[r->plan->values[t->source].storage].size_bytes;
+    uint64_t from, to;
     symbolic_area *source = symbolic_value(r, t->source, place, &from);
     symbolic_area *target = symbolic_value(r, t->target, place, &to);
     symbolic_area *staging = &r->transfer_staging[place];
+    for (uint64_t p = 0; p < box->n_planes; p++)
+        for (uint64_t k = 0; k < box->n_rows; k++) {
+            uint64_t at = offset + p * box->source_plane_pitch + k * box->source_row_pitch;
+            uint64_t there =
+                t->staging_offset + staged + p * box->target_plane_pitch + k * box->target_row_pitch;
+            if (step->kind == PLAIT_STEP_MOVE)
+                symbolic_copy(r, target, to + at, source, from + at, box->row_bytes);
+            else if (step->kind == PLAIT_STEP_SEND)
+                symbolic_copy(r, staging, there, source, from + at, box->row_bytes);
+            else
+                symbolic_copy(r, target, to + at, staging, there, box->row_bytes);
+        }
+}
+
+static inline void symbolic_rows(symbolic_run *r, const plait_plan_step *step, uint64_t round, size_t place) {
+    const plait_plan_part *part = &r->plan->transfers[step->item].part;
+    const plait_graph *graph = r->plan->graph;
+    size_t n = plait_part_pieces(part, true);
+    plait_box *boxes = calloc(n + 1, sizeof *boxes);
+    uint64_t *offsets = calloc(2 * n + 1, sizeof *offsets);
+    plait_op_use use;
+    plait_graph_use(graph, part->rows_node - 1, NULL, &use);
+    plait_operand *ids = &use.inputs[use.op->rows_input];
+    ids->data = calloc(1, (size_t)plait_operand_span_bytes(ids) + 8);
+    if (!boxes || !offsets || !ids->data) abort();
+    for (int64_t i = 0; i < ids->dims[0]; i++) plait_ref_set_id(ids, i, 0, (int32_t)symbolic_id(round, i));
+    plait_part_row_pieces(part, true, &use,
+                          graph->tensors[graph->nodes[part->rows_node - 1].outputs[0]].offset, boxes, offsets,
+                          offsets + n);
+    for (size_t i = 0; i < n; i++)
+        if (boxes[i].row_bytes) symbolic_box(r, step, place, &boxes[i], offsets[i], offsets[n + i]);
+    free(ids->data);
+    free(boxes);
+    free(offsets);
+}
+
+static inline void symbolic_transfer(symbolic_run *r, const plait_plan_step *step, uint64_t round) {
+    const plait_plan_transfer *t = &r->plan->transfers[step->item];
+    size_t place = (size_t)round % (size_t)r->plan->depth;
+    uint64_t root = r->plan->graph->storages[r->plan->values[t->source].storage].size_bytes;
+    if (t->part.rows_node) {
+        symbolic_rows(r, step, round, place);
+        return;
+    }
     for (size_t i = 0; i < plait_part_pieces(&t->part, true); i++) {
         plait_box box;
         uint64_t offset, staged;
         plait_part_piece(&t->part, true, i, r->dims, root, &box, &offset, &staged);
-        for (uint64_t p = 0; p < box.n_planes; p++)
-            for (uint64_t k = 0; k < box.n_rows; k++) {
-                uint64_t at = offset + p * box.source_plane_pitch + k * box.source_row_pitch;
-                uint64_t there =
-                    t->staging_offset + staged + p * box.target_plane_pitch + k * box.target_row_pitch;
-                if (step->kind == PLAIT_STEP_MOVE)
-                    symbolic_copy(r, target, to + at, source, from + at, box.row_bytes);
-                else if (step->kind == PLAIT_STEP_SEND)
-                    symbolic_copy(r, staging, there, source, from + at, box.row_bytes);
-                else
-                    symbolic_copy(r, target, to + at, staging, there, box.row_bytes);
-            }
+        symbolic_box(r, step, place, &box, offset, staged);
     }
 }
 
-static inline void symbolic_step(symbolic_run *r, const plait_plan_step *step, size_t place) {
+static inline void symbolic_step(symbolic_run *r, const plait_plan_step *step, uint64_t round) {
     const plait_plan *plan = r->plan;
+    size_t place = (size_t)round % (size_t)plan->depth;
     uint64_t offset, host_offset;
     if (step->kind == PLAIT_STEP_LAUNCH) {
-        symbolic_launch(r, step, place);
+        symbolic_launch(r, step, round);
     } else if (step->kind == PLAIT_STEP_WRITE_INPUT) {
         const plait_plan_input *input = &plan->inputs[step->item];
         symbolic_area *host = &r->input_staging[place];
@@ -278,7 +352,7 @@ static inline void symbolic_step(symbolic_run *r, const plait_plan_step *step, s
         symbolic_copy(r, &r->output_staging[place], output->host_offset, source,
                       offset + output->source_offset, output->size_bytes);
     } else {
-        symbolic_transfer(r, step, place);
+        symbolic_transfer(r, step, round);
     }
 }
 
@@ -297,7 +371,7 @@ static inline bool symbolic_queue(symbolic_run *r, uint32_t q) {
         uint64_t value = round < before ? 0 : (round - before) * signals + other->signal;
         if (r->timelines[other->queue] < value) return false;
     }
-    symbolic_step(r, step, (size_t)round % (size_t)plan->depth);
+    symbolic_step(r, step, round);
     uint64_t value = round * plan->queues[q].n_signals + step->signal;
     if (step->signal && value > r->timelines[q]) r->timelines[q] = value;
     r->next[q]++;
