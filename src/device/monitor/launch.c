@@ -125,6 +125,7 @@ static int by_place(const void *a, const void *b) {
 
 static void join_ranges(plait_monitor_program *p) {
     size_t kept = 0;
+    if (p->n_ranges == 0) return;
     qsort(p->ranges, p->n_ranges, sizeof *p->ranges, by_place);
     for (size_t i = 1; i < p->n_ranges; i++) {
         plait_monitor_range *last = &p->ranges[kept], *next = &p->ranges[i];
@@ -134,7 +135,7 @@ static void join_ranges(plait_monitor_program *p) {
             p->ranges[++kept] = *next;
         }
     }
-    if (p->n_ranges) p->n_ranges = kept + 1;
+    p->n_ranges = kept + 1;
 }
 
 /* The ranges for these dims. */
