@@ -292,8 +292,9 @@ static size_t add_scratch_lives(const plait_plan *plan, int device, plait_life *
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
         if (!concerns(plan, step, device)) continue;
-        const plait_prepared *prepared = &plan->segments[step->item].prepared;
-        for (int g = 0; step->kind == PLAIT_STEP_LAUNCH && g < prepared->n_groups; g++) {
+        bool launch = step->kind == PLAIT_STEP_LAUNCH;
+        const plait_prepared *prepared = launch ? &plan->segments[step->item].prepared : NULL;
+        for (int g = 0; launch && g < prepared->n_groups; g++) {
             const plait_group *group = &prepared->groups[g];
             uint64_t begin = plait_plan_join(plan, device, group->scratch_slot, group->scratch_offset);
             if (group->scratch_bytes)
