@@ -52,6 +52,7 @@ static inline plait_status plain_create(const char *const *options, int n_option
     if (!device) return plait_error_memory("plain device", sizeof *device);
     device->fake.base.vtable = &plain_vtable;
     device->fake.alignment = 64;
+    device->fake.gate = -1; /* launches wait for nobody */
     device->fake.group = 1;
     device->fake.memory_bytes = (uint64_t)1 << 30;
     device->caps = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS;
