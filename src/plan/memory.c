@@ -9,13 +9,9 @@
  * Invariant: offsets depend on the plan's tables only: same plan, same addresses. */
 #include "plan/plan.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "plan/pack.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Whose bytes an item of the packing is: a value's, or the scratch of a group. */
 typedef struct owner {
@@ -123,6 +119,20 @@ static plait_status assign_device(plait_plan *plan, int device, plait_pack_item 
     return PLAIT_OK;
 }
 
+static plait_status assign_devices(plait_plan *plan) {
+    size_t n_most = plan->n_values + (size_t)plan->facts.n_groups;
+    plait_arena arena;
+    plait_arena_init_pooled(&arena, &plan->context->pool);
+    plait_pack_item *items = plait_arena_take(&arena, n_most, sizeof *items);
+    owner *owners = plait_arena_take(&arena, n_most, sizeof *owners);
+    plait_status status =
+        items && owners ? PLAIT_OK : plait_error_memory("plan memory", n_most * sizeof *items);
+    for (int d = 0; status == PLAIT_OK && d < plan->context->n_devices; d++)
+        status = assign_device(plan, d, items, owners);
+    plait_arena_deinit(&arena);
+    return status;
+}
+
 plait_status plait_plan_memory_on(const plait_plan *plan, int d, plait_plan_memory *out) {
     if (d < 0 || d >= plan->context->n_devices)
         return plait_error(PLAIT_OUT_OF_RANGE, "plan of %s: device %d, there are %d", plan->name, d,
@@ -147,16 +157,7 @@ plait_status plait_plan_memory_on(const plait_plan *plan, int d, plait_plan_memo
 
 plait_status plait_plan_assign_memory(plait_plan *plan) {
     accept_shared(plan);
-    size_t n_most = plan->n_values + (size_t)plan->facts.n_groups;
-    plait_pack_item *items = plait_alloc_array(n_most, sizeof *items);
-    owner *owners = plait_alloc_array(n_most, sizeof *owners);
-    plait_status status =
-        items && owners ? PLAIT_OK : plait_error_memory("plan memory", n_most * sizeof *items);
-    for (int d = 0; status == PLAIT_OK && d < plan->context->n_devices; d++)
-        status = assign_device(plan, d, items, owners);
-    free(items);
-    free(owners);
-    PLAIT_TRY(status);
+    PLAIT_TRY(assign_devices(plan));
     for (size_t v = 0; v < plan->n_values; v++) {
         plait_plan_value *value = &plan->values[v];
         if (in_arena(value)) value->offset = root_of(plan, (uint32_t)v)->offset;
