@@ -266,7 +266,6 @@ static plait_status collect(proof *p, int device) {
     for (size_t s = 0; s < p->plan->n_steps; s++) {
         const plait_plan_step *step = &p->plan->steps[s];
         if (!concerns(p->plan, step, device)) continue;
-        const plait_plan_output *output = &p->plan->outputs[step->item];
         switch (step->kind) {
         case PLAIT_STEP_LAUNCH: PLAIT_TRY(add_launch(p, step, at)); break;
         case PLAIT_STEP_WRITE_INPUT:
@@ -276,8 +275,8 @@ static plait_status collect(proof *p, int device) {
         case PLAIT_STEP_SEND:
         case PLAIT_STEP_RECEIVE: PLAIT_TRY(add_transfer(p, step, device, at)); break;
         case PLAIT_STEP_READ_OUTPUT:
-            PLAIT_TRY(check_output(p->plan, output));
-            PLAIT_TRY(add_whole(p, device, output->value, at, false));
+            PLAIT_TRY(check_output(p->plan, &p->plan->outputs[step->item]));
+            PLAIT_TRY(add_whole(p, device, p->plan->outputs[step->item].value, at, false));
             break;
         }
         at += positions_of(p->plan, step);
