@@ -1,9 +1,9 @@
 /* A device kind for the tests of the monitor: a fake device that can lack capabilities, and that breaks the contract in one
  * way when it is told to.
  *
- *   plain:caps=0:copies=1:reaches=no:scratch=64:fault=lost-copy
+ *   plain:caps=0:copies=1:reaches=no:scratch=64:hide=yes:fault=lost-copy
  *
- * Its numeric class is "reference" and its memory is mapped unless `caps` says otherwise. */
+ * `hide`: its memory is not mapped. Its numeric class is "reference". */
 #ifndef TESTS_DEVICE_PLAIN_DEVICE_H
 #define TESTS_DEVICE_PLAIN_DEVICE_H
 
@@ -40,6 +40,10 @@ static inline plait_status plain_option(plain_device *device, const char *option
     if (strncmp(option, "copies=", 7) == 0) return device->copies = atoi(option + 7), PLAIT_OK;
     if (strncmp(option, "scratch=", 8) == 0) return device->scratch = atoi(option + 8), PLAIT_OK;
     if (strcmp(option, "reaches=no") == 0) return device->reaches_itself_only = true, PLAIT_OK;
+    if (strcmp(option, "hide=yes") == 0) {
+        device->fake.hidden = true;
+        return device->caps &= ~PLAIT_CAP_MAPPED, PLAIT_OK;
+    }
     if (strncmp(option, "fault=", 6) == 0)
         return snprintf(device->fault, sizeof device->fault, "%s", option + 6), PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown", option);
@@ -170,7 +174,7 @@ static inline plait_status plain_event_wait(plait_event *event, uint64_t value, 
 /* Byte number `n` of an operand's place, from its beginning; it may lie outside of it. */
 static inline unsigned char *plain_byte(const plait_segment_operand *operand, plait_buffer *const *slots,
                                         int64_t n) {
-    return (unsigned char *)slots[operand->slot]->host + operand->offset + n;
+    return ((fake_buffer *)slots[operand->slot])->bytes + operand->offset + n;
 }
 
 static inline void plain_nap(void) {
@@ -195,7 +199,7 @@ static inline plait_status plain_launch(plait_device *device, const plait_progra
 /* Where the queue finds a buffer: the wrong place leads transfers astray. A copy asks twice, for source and target. */
 static inline unsigned char *plain_address(plait_device *base, const plait_buffer *buffer) {
     plain_device *device = (plain_device *)base;
-    unsigned char *host = buffer->host;
+    unsigned char *host = ((const fake_buffer *)buffer)->bytes;
     if (plain_has(base, "lost-copy") && ++device->addressed % 2 == 0) return device->elsewhere;
     if (plain_has(base, "shifted")) return host + 1;
     return host;
@@ -211,7 +215,7 @@ static inline plait_status plain_before(plait_device *device, plait_queue *queue
     bool slow = plain_has(device, "short-wait") || plain_has(device, "no-synchronise");
     if (slow && command->kind == PLAIT_COMMAND_FILL) plain_nap();
     if (plain_has(device, "stray-fill") && command->kind == PLAIT_COMMAND_FILL)
-        ((unsigned char *)command->fill.region.buffer->host)[command->fill.region.offset - 1] ^= 1;
+        ((fake_buffer *)command->fill.region.buffer)->bytes[command->fill.region.offset - 1] ^= 1;
     return PLAIT_OK;
 }
 

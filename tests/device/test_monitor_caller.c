@@ -464,6 +464,34 @@ static void size_changed_in_flight(void **state) {
     close_bench(&t);
 }
 
+/* A size that an earlier command of the list brings: it is read when its command's turn has come, and changing it so is
+ * no breach. One that comes out wrong is. */
+static void size_comes_late(void **state) {
+    (void)state;
+    static const uint32_t flags[] = {0, PLAIT_QUEUE_INLINE};
+    for (int level = PLAIT_MONITOR_ON; level <= PLAIT_MONITOR_FULL; level++)
+        for (int i = 0; i < 2; i++) {
+            bench t = open_bench((plait_monitor_level)level, "cpu:threads=1", NULL);
+            plait_queue *q = make_queue(t.a, flags[i]);
+            plait_buffer *buffer = make_buffer(t.a, BENCH_BYTES);
+            uint64_t sizes[2] = {24, 65}, n = 7777;
+            unsigned char back[64] = {0};
+            plait_command list[] = {write_of(buffer, 128, sizes, 16), fill_of(buffer, 0, 64),
+                                    read_of(buffer, 128, &n, 8), read_of(buffer, 0, back, 64)};
+            list[3].transfer.size_bytes = &n;
+            run_good(q, list, 4);
+            assert_int_equal(back[23], 7);
+            assert_int_equal(back[24], 0);
+            expect_nothing(&t);
+            list[2] = read_of(buffer, 136, &n, 8);
+            run_bad(q, list, 4, PLAIT_OUT_OF_RANGE);
+            expect(&t, PLAIT_MONITOR_OUT_OF_RANGE, "a read moves 65 bytes, the region has 64", "");
+            destroy_queue(q);
+            destroy_buffer(buffer);
+            close_bench(&t);
+        }
+}
+
 /* Once it is done it is the caller's again, though later commands of the queue are not. */
 static void list_reused_after_its_event(void **state) {
     (void)state;
@@ -906,6 +934,16 @@ static void one_buffer_in_two_slots(void **state) {
     close_bench(&t);
 }
 
+static void operand_misaligned(void **state) {
+    (void)state;
+    bench t = open_one();
+    plait_program *sum = NULL;
+    const sum_place place = {0, 128, 260, 0};
+    assert_int_equal(compile_sum(t.a, &place, &sum), PLAIT_WRONG_STATE);
+    expect(&t, PLAIT_MONITOR_MISALIGNED, "output 0: its value lies at 260, the device's alignment is 64", "");
+    close_bench(&t);
+}
+
 static void scratch_misaligned(void **state) {
     (void)state;
     bench t = open_bench(PLAIT_MONITOR_ON, "plain:scratch=64", NULL);
@@ -1070,6 +1108,7 @@ int main(void) {
         cmocka_unit_test(pack_beside_a_command),
         cmocka_unit_test(list_changed_in_flight),
         cmocka_unit_test(size_changed_in_flight),
+        cmocka_unit_test(size_comes_late),
         cmocka_unit_test(list_reused_after_its_event),
         cmocka_unit_test(region_outside),
         cmocka_unit_test(more_than_the_region),
@@ -1096,6 +1135,7 @@ int main(void) {
         cmocka_unit_test(program_of_another_device),
         cmocka_unit_test(operands_over_one_another),
         cmocka_unit_test(one_buffer_in_two_slots),
+        cmocka_unit_test(operand_misaligned),
         cmocka_unit_test(scratch_misaligned),
         cmocka_unit_test(usage_unknown),
         cmocka_unit_test(arguments_that_are_never_right),

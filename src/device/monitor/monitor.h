@@ -170,10 +170,11 @@ struct plait_monitor_flight {
     plait_status status;           /* of handing it on */
     plait_command *inner;          /* what the device gets */
     int n_inner;
-    plait_command end;    /* the signal behind it */
-    plait_command *copy;  /* the commands at submit */
-    unsigned char *shown; /* what their pointers showed, one behind the other */
-    plait_buffer **slots; /* translated */
+    plait_command end;             /* the signal behind it */
+    uint64_t read_begin, read_end; /* host memory that its READs write lies between these */
+    plait_command *copy;           /* the commands at submit */
+    unsigned char *shown;          /* what their pointers showed, one behind the other */
+    plait_buffer **slots;          /* translated */
     size_t used_slots;
     void *memory; /* Owned. All of the above arrays. */
     size_t memory_bytes;
@@ -461,8 +462,14 @@ plait_status plait_monitor_synchronise(plait_queue *queue);
 /* With the lock held, after the host has learned something: compares lists that it knows to be done. */
 plait_status plait_monitor_check_lists(const plait_monitor_call *call);
 
+/* Host memory that a READ writes, at most; false for other commands. */
+bool plait_monitor_read_target(const plait_command *command, uint64_t *out_begin, uint64_t *out_end);
 /* The last list, of which the device took nothing, was never submitted. */
 void plait_monitor_take_back(plait_monitor_queue *queue, plait_monitor_flight *flight);
+
+/* Whether what a command's pointers show may still be written by a READ that is in flight: then it is known only when the
+ * command's turn has come. */
+bool plait_monitor_shows_late(const plait_monitor *monitor, const plait_command *command);
 
 /* ---- pump.c ---- */
 

@@ -379,6 +379,11 @@ static plait_status check_place(const plait_monitor_call *call, plait_monitor_pr
                                     "node %s, %s %d: dim %d of %d along axis %d, divided by %lld", name, side,
                                     o->position, o->outer.dim, p->n_dims, o->outer.axis,
                                     (long long)o->outer.c);
+    if ((o->offset - o->view_offset) % call->device->info.alignment)
+        return plait_monitor_report(call, PLAIT_MONITOR_MISALIGNED, NULL, NULL,
+                                    "node %s, %s %d: its value lies at %llu, the device's alignment is %llu",
+                                    name, side, o->position, (unsigned long long)(o->offset - o->view_offset),
+                                    (unsigned long long)call->device->info.alignment);
     if (!plait_add_u64(o->offset, o->bytes, &end))
         return plait_monitor_report(call, PLAIT_MONITOR_OUT_OF_RANGE, NULL, NULL,
                                     "node %s, %s %d: offset %llu", name, side, o->position,

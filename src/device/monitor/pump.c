@@ -207,6 +207,18 @@ static plait_status hand_on(plait_monitor *monitor, plait_monitor_queue *queue, 
     return status;
 }
 
+/* Until the device has done what it was given of the queue: what the next command's pointers show is then settled. All
+ * that it was given can be done, so this ends. */
+static void catch_up(plait_monitor *monitor, plait_monitor_queue *queue) {
+    plait_error_record kept;
+    plait_error_save(PLAIT_INTERNAL, &kept);
+    plait_monitor_unlock(monitor);
+    plait_status status = queue->inner->device->vtable->synchronise(queue->inner);
+    plait_monitor_lock(monitor);
+    if (status != PLAIT_OK) queue->device_failed = true;
+    plait_error_raise(&kept);
+}
+
 /* Takes the oldest list that waits as far as it goes; level FULL: by one command. False when it does not move. */
 static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     plait_monitor_flight *flight = queue->pending;
@@ -214,7 +226,11 @@ static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     int first = flight->position, i = first, from = flight->n_inner;
     int end = monitor->level == PLAIT_MONITOR_FULL && first < flight->n ? first + 1 : flight->n;
     plait_monitor_join(&queue->clock, &flight->host);
-    while (i < end && !holds(monitor, queue, &flight->copy[i])) look_at(queue, flight, i++);
+    if (first < flight->n && plait_monitor_shows_late(monitor, &flight->copy[first]))
+        catch_up(monitor, queue);
+    while (i < end && !holds(monitor, queue, &flight->copy[i]) &&
+           (i == first || !plait_monitor_shows_late(monitor, &flight->copy[i])))
+        look_at(queue, flight, i++);
     bool whole = i == flight->n, has_step;
     if (i == first && !whole) return false;
     flight->end = (plait_command){.kind = PLAIT_COMMAND_SIGNAL,

@@ -101,6 +101,17 @@ static bool same_command(const plait_command *a, const plait_command *b) {
     return true;
 }
 
+/* Host memory that the command writes, at most; false for none. */
+bool plait_monitor_read_target(const plait_command *c, uint64_t *out_begin, uint64_t *out_end) {
+    const plait_box *box = c->transfer.box;
+    if (c->kind != PLAIT_COMMAND_READ || !c->transfer.host) return false;
+    uint64_t n = box ? plait_box_span(box, box->target_row_pitch, box->target_plane_pitch)
+                     : c->transfer.region.size_bytes;
+    *out_begin = (uint64_t)(uintptr_t)c->transfer.host;
+    if (!plait_add_u64(*out_begin, n, out_end)) *out_end = UINT64_MAX;
+    return n > 0;
+}
+
 /* ---- flights ---- */
 
 /* What the device may get of a list of n: a wait that fails more. */
@@ -189,18 +200,30 @@ static void retire(plait_monitor_queue *queue) {
     }
 }
 
-/* A READ that is among the lists may write what a later command reads its size from: then a change is no breach. */
+/* A READ that is among the lists may write what a later command reads its size from. */
 static bool is_read_into(const plait_monitor *monitor, const void *address) {
     uintptr_t at = (uintptr_t)address;
     for (const plait_monitor_queue *q = monitor->queues; q; q = q->next)
-        for (const plait_monitor_flight *f = q->first; f; f = f->next)
+        for (const plait_monitor_flight *f = q->first; f; f = f->next) {
+            if (at < f->read_begin || at >= f->read_end) continue;
             for (int i = 0; i < f->n; i++) {
-                uintptr_t host = (uintptr_t)f->copy[i].transfer.host;
-                if (f->copy[i].kind == PLAIT_COMMAND_READ && at >= host &&
-                    at - host < f->copy[i].transfer.region.size_bytes)
+                uint64_t begin, end;
+                if (plait_monitor_read_target(&f->copy[i], &begin, &end) && at >= begin && at < end)
                     return true;
             }
+        }
     return false;
+}
+
+/* What a command shows is not read from anywhere that a list in flight writes. */
+static bool is_settled(void *user, const void *address, size_t n) {
+    const plait_monitor *monitor = user;
+    (void)n;
+    return !is_read_into(monitor, address);
+}
+
+bool plait_monitor_shows_late(const plait_monitor *monitor, const plait_command *command) {
+    return !each_shown(command, is_settled, (void *)(uintptr_t)monitor);
 }
 
 static plait_status check_flight(const plait_monitor_call *call, const plait_monitor_queue *queue,
@@ -356,9 +379,14 @@ static void append_flight(const plait_monitor_call *call, plait_monitor_queue *q
     flight->first_t = monitor->lane_time[queue->lane] + 1;
     flight->last_t = monitor->lane_time[queue->lane] += (uint64_t)flight->n;
     flight->number = ++queue->flights;
+    flight->read_begin = UINT64_MAX;
     for (int i = 0; i < flight->n; i++) {
+        uint64_t begin, end;
         flight->copy[i] = flight->commands[i];
         each_shown(&flight->copy[i], save, &shown);
+        if (!plait_monitor_read_target(&flight->copy[i], &begin, &end)) continue;
+        if (begin < flight->read_begin) flight->read_begin = begin;
+        if (end > flight->read_end) flight->read_end = end;
     }
     if (queue->last)
         queue->last->next = flight;
