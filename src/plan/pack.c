@@ -2,7 +2,7 @@
  *
  *   sweep   positions in order, each item into the tightest gap that is free just then. Quick, and knows no future.
  *   settle  the largest item first, each into the lowest gap that is free for its whole life; by bytes times length of
- *           life, then by bytes. Reaches the bound for models' graphs.
+ *           life, then by bytes. Reaches the bound for models' graphs. Where neither comes near it, by birth: first fit.
  *   mend    a ceiling is set below what was reached. Items above it are taken out and placed again under it, and throw
  *           out whoever costs least where there is no room; those are placed in their turn. An item that was thrown out
  *           often becomes dear, so the search moves on. The first ceiling is the bound itself, with little patience; others
@@ -26,8 +26,10 @@
 /* A lane holds lives up to four times as long as the one before it: 4^15 positions are more than there can be. */
 enum { LANES = 17, LANE_RATIO = 4 };
 
-/* Units of about a nanosecond: looking at one neighbour is one. */
+/* Units of about a nanosecond: looking at one neighbour is one. What is spent whatever n is grows with n * n where that is
+ * less: few items have been tried in all ways before. */
 enum { WORK_AT_LEAST = 1 << 19, WORK_WHILE_BAD = 1 << 23, WORK_PER_ITEM = 128, SETTLE_PER_ITEM = 256 };
+enum { WORK_PER_PAIR = 64, BAD_PER_PAIR = 1024 };
 /* Thousandths above the bound: worth more time, on the few sets that meet it; worth no more; as good as the bound. */
 enum { BAD = 60, GOOD = 30, AS_GOOD_AS = 10 };
 
@@ -377,14 +379,18 @@ static double weight_of(const plait_pack_item *item, bool by_area) {
 #define IS_HEAVIER(a, b) ((a)->weight != (b)->weight ? (a)->weight > (b)->weight : (a)->item < (b)->item)
 PLAIT_DEFINE_SORT(sort_weighed, weighed, IS_HEAVIER)
 
-static void settle(packer *p, bool by_area) {
+/* Whose turn is first. */
+typedef enum turn { BY_AREA, BY_BYTES, BY_BIRTH } turn;
+
+static void settle(packer *p, turn by) {
     size_t n_items = 0;
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t i = by == BY_BIRTH ? p->by_birth[k] : k;
         place(p, i, 0);
         p->places[i].placed = p->items[i].size_bytes == 0;
-        if (!p->places[i].placed) p->order[n_items++] = (weighed){weight_of(&p->items[i], by_area), i};
+        if (!p->places[i].placed) p->order[n_items++] = (weighed){weight_of(&p->items[i], by == BY_AREA), i};
     }
-    sort_weighed(p->order, n_items);
+    if (by != BY_BIRTH) sort_weighed(p->order, n_items);
     for (size_t k = 0; k < n_items; k++) {
         uint32_t i = p->order[k].item;
         size_t n = find_neighbours(p, i);
@@ -496,12 +502,15 @@ static bool is_near(const packer *p, uint64_t bound, uint64_t thousandths) {
 /* Step by step down from the best. */
 static void mend_all(packer *p, uint64_t bound) {
     static const uint64_t ceilings[] = {100, BAD, 45, GOOD};
-    uint64_t usual = p->work + WORK_AT_LEAST + WORK_PER_ITEM * (uint64_t)p->n;
+    uint64_t n_pairs = (uint64_t)p->n * p->n; /* n is below 2^31 */
+    uint64_t usual = p->work + WORK_PER_ITEM * (uint64_t)p->n;
+    usual += n_pairs < WORK_AT_LEAST / WORK_PER_PAIR ? n_pairs * WORK_PER_PAIR : WORK_AT_LEAST;
+    uint64_t more = n_pairs < WORK_WHILE_BAD / BAD_PER_PAIR ? n_pairs * BAD_PER_PAIR : WORK_WHILE_BAD;
     for (size_t c = 0; c < PLAIT_COUNT_OF(ceilings) && !is_near(p, bound, GOOD); c++) {
         if (is_near(p, bound, ceilings[c])) continue;
         take_best(p);
-        if (!mend(p, bound + bound / 1000 * ceilings[c], ceilings[c] >= BAD ? usual + WORK_WHILE_BAD : usual))
-            break;
+        bool worth = ceilings[c] >= BAD && !p->chunk_bytes; /* cuts cost what no search finds */
+        if (!mend(p, bound + bound / 1000 * ceilings[c], worth ? usual + more : usual)) break;
         keep_best(p);
     }
 }
@@ -555,10 +564,11 @@ static plait_status pack(packer *p, uint64_t bound) {
         PLAIT_TRY(count_pairs(p, &n_pairs));
         PLAIT_TRY(build_lanes(p));
         bool few = n_pairs <= SETTLE_PER_ITEM * (uint64_t)p->n + WORK_AT_LEAST;
-        for (int by_area = 1; by_area >= 0 && !is_near(p, bound, AS_GOOD_AS); by_area--) {
-            if (few) settle(p, by_area);
-            if (few || by_area == 1) mend_once(p, bound);
+        for (turn by = BY_AREA; by <= BY_BYTES && !is_near(p, bound, AS_GOOD_AS); by++) {
+            if (few) settle(p, by);
+            if (few || by == BY_AREA) mend_once(p, bound);
         }
+        if (few && !is_near(p, bound, GOOD)) settle(p, BY_BIRTH);
     }
     mend_all(p, bound);
     take_best(p);
