@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "plan/touches.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ typedef struct queues {
     plait_touches touches;
     /* The access that is looked at, for the message. */
     uint32_t lane, stamp;
-    uint32_t late_lane;
+    uint32_t late_lane, late_stamp;
     bool late;
 } queues;
 
@@ -476,16 +477,57 @@ static void meet(void *user, uint32_t lane, uint32_t stamp) {
     if (stamp <= clock_row(q, q->now, q->lane)[lane]) return;
     q->late = true;
     q->late_lane = lane;
+    q->late_stamp = stamp;
 }
 
-static const char *lane_name(const queues *q, uint32_t lane, int *out_queue) {
-    *out_queue = 0;
-    for (size_t i = 0; i < q->plan->n_queues; i++)
-        if (lane > 0 && q->lane_of[i] == lane) {
-            *out_queue = (int)(i % PLAIT_DEVICE_QUEUES);
-            return q->plan->context->devices[i / PLAIT_DEVICE_QUEUES].device->name;
-        }
-    return "the host";
+/* What a step does, in a word or two, and to what. */
+static const char *describe(const plait_plan *plan, const plait_plan_step *step, const char **out_subject) {
+    static const char *const verbs[] = {"input", "launch of", "move of", "send of", "receive of", "output"};
+    const plait_graph *graph = plan->graph;
+    if (step->kind == PLAIT_STEP_LAUNCH) {
+        const plait_plan_segment *segment = &plan->segments[step->item];
+        *out_subject = segment->n_nodes ? segment->nodes[0].name : "nothing";
+    } else if (step->kind == PLAIT_STEP_WRITE_INPUT) {
+        *out_subject = graph->storages[plan->inputs[step->item].storage].name;
+    } else if (step->kind == PLAIT_STEP_READ_OUTPUT) {
+        *out_subject = graph->outputs[plan->outputs[step->item].output].name;
+    } else {
+        *out_subject = graph->storages[plan->values[plan->transfers[step->item].source].storage].name;
+    }
+    return verbs[step->kind];
+}
+
+/* "launch of blk.7.add (queue 0 of cpu:1)" for the command with that number in its lane; says in which step it is. */
+static void name_command(const queues *q, uint32_t lane, uint32_t stamp, char *text, size_t size_bytes,
+                         size_t *out_round) {
+    const plait_plan *plan = q->plan;
+    size_t n = 0, at = 0;
+    if (lane == 0) {
+        *out_round = stamp - 1;
+        snprintf(text, size_bytes, "what the host does");
+        return;
+    }
+    for (size_t s = 0; s < plan->n_steps; s++) n += q->lane_of[plan->steps[s].queue] == lane;
+    *out_round = (stamp - 1) / n;
+    for (size_t s = 0; s < plan->n_steps; s++) {
+        const plait_plan_step *step = &plan->steps[s];
+        const char *subject;
+        if (q->lane_of[step->queue] != lane || at++ != (stamp - 1) % n) continue;
+        const char *verb = describe(plan, step, &subject);
+        snprintf(text, size_bytes, "%s %s (queue %u of %s)", verb, subject, step->queue % PLAIT_DEVICE_QUEUES,
+                 plan->context->devices[step->device].device->name);
+    }
+}
+
+static plait_status not_ordered(const queues *q, plait_span bytes) {
+    char text[160] = "", other[160] = "";
+    size_t round = 0, other_round = 0;
+    name_command(q, q->lane, q->stamp, text, sizeof text, &round);
+    name_command(q, q->late_lane, q->late_stamp, other, sizeof other, &other_round);
+    return plait_error(
+        PLAIT_INTERNAL,
+        "proof: %s in step %zu of a run and %s in step %zu are not ordered; they meet in %llu bytes", other,
+        other_round, text, round, (unsigned long long)(bytes.end - bytes.begin));
 }
 
 /* The accesses of a step, or of the host, at the current place. */
@@ -493,14 +535,7 @@ static plait_status check_accesses(queues *q, size_t step) {
     size_t place = q->round % (size_t)q->plan->depth;
     for (size_t i = q->begins[step]; i < q->begins[step + 1]; i++) {
         PLAIT_TRY(plait_accesses_touch(&q->accesses, i, place, &q->touches, q->lane, q->stamp, meet, q));
-        if (!q->late) continue;
-        int queue, other_queue;
-        const char *name = lane_name(q, q->lane, &queue), *other = lane_name(q, q->late_lane, &other_queue);
-        plait_span bytes = q->accesses.items[i].bytes;
-        return plait_error(
-            PLAIT_INTERNAL,
-            "proof: accesses of queue %d of %s and queue %d of %s to %llu bytes are not ordered", other_queue,
-            other, queue, name, (unsigned long long)(bytes.end - bytes.begin));
+        if (q->late) return not_ordered(q, q->accesses.items[i].bytes);
     }
     return PLAIT_OK;
 }
