@@ -152,6 +152,29 @@ static void output_that_fails(void **state) {
     printf("%zu commands noticed a full disk and a closed pipe\n", n);
 }
 
+/* Every command that computes loads the libraries of --device-path first, all of them. */
+static void libraries_of_devices(void **state) {
+    static const char none[] = "/no/such/library.so",
+                      message[] = "--device-path: device library \"/no/such/library.so\": No such file";
+    (void)state;
+    char out[PLAIT_TEST_PATH_BYTES];
+    program_file("out", out);
+    expect_refused(PLAIT("run", "f.gguf", "-p", "a", "--device-path", none), 1, message);
+    expect_refused(PLAIT("chat", "f.gguf", "--device-path", none), 1, message);
+    expect_refused(PLAIT("logits", "f.gguf", "--ids", "1", "--out", out, "--device-path", none), 1, message);
+    expect_refused(PLAIT("embed", "f.gguf", "-p", "a", "--device-path", none), 1, message);
+    expect_refused(PLAIT("perplexity", "f.gguf", "--ids", "1", "--device-path", none), 1, message);
+    expect_refused(PLAIT("bench", "f.gguf", "--device-path", none), 1, message);
+    expect_refused(PLAIT("plan", "f.gguf", "--device-path", none), 1, message);
+    expect_refused(PLAIT("conformance", "cpu", "--device-path", none), 1, message);
+    expect_refused(PLAIT("devices", "--device-path", none), 1, message);
+    expect_refused(PLAIT("devices", "--devices", "cpu", "--device-path", none), 1, message);
+    /* The first one that is wrong is named, wherever it stands. */
+    expect_refused(PLAIT("devices", "--device-path", "libm.so.6", "--device-path", none), 1,
+                   "exports no plait_device_entry");
+    assert_int_equal(access(out, F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_files),
@@ -161,6 +184,7 @@ int main(void) {
         cmocka_unit_test(too_large_for_memory),
         cmocka_unit_test(a_nul_in_a_prompt),
         cmocka_unit_test(output_that_fails),
+        cmocka_unit_test(libraries_of_devices),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

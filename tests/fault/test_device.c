@@ -136,6 +136,18 @@ static void sim(void **state) {
 
 /* ---- a warm device ---- */
 
+/* Looking at a library that is no vendor's: refused for that, once there is memory to say so. */
+static plait_status look_at_library(void *user) {
+    plait_status status = plait_device_load(user);
+    return status == PLAIT_INVALID_ARGUMENT ? PLAIT_OK : status;
+}
+
+static void libraries(void **state) {
+    static char path[] = "libm.so.6";
+    (void)state;
+    assert_true(fault_each(look_at_library, path) >= 1);
+}
+
 static void warm_lists_of(const char *item) {
     enum { LISTS = 200 };
     plait_device *device = NULL;
@@ -172,8 +184,9 @@ static void warm_lists(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu),        cmocka_unit_test(null),
-                                       cmocka_unit_test(sim),        cmocka_unit_test(lists),
-                                       cmocka_unit_test(topologies), cmocka_unit_test(warm_lists)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cpu),       cmocka_unit_test(null),
+                                       cmocka_unit_test(sim),       cmocka_unit_test(lists),
+                                       cmocka_unit_test(libraries), cmocka_unit_test(topologies),
+                                       cmocka_unit_test(warm_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
