@@ -21,7 +21,7 @@ _plait() {
     bench) options=" -p -n -d -r --json -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     plan) options=" --json --html --compare -t --devices --split --ratio --pin --ctx --batch --kv --exact --fit --trace --verify --monitor --device-path --no-mmap --help" ;;
     quantize) options=" -t --help" ;;
-    conformance) options=" --bench --deep --only --lost --json --device-path --help" ;;
+    conformance) options=" --bench --deep --only --lost --monitor --json --device-path --help" ;;
     devices) options=" --devices --measure --device-path --json --help" ;;
     doctor) options=" --help" ;;
     esac

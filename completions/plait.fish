@@ -184,6 +184,7 @@ complete -c plait -n '__fish_seen_subcommand_from conformance' -l bench -d 'also
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l deep -d 'more sizes, types, values and rounds: minutes instead of seconds'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l only -r -d 'checks whose names match; * stands for anything (op/matmul*)'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l lost -r -d 'also check loss, on this device, which is lost after some commands (sim:lose=40)'
+complete -c plait -n '__fish_seen_subcommand_from conformance' -l monitor -d 'put a monitor around every device, which looks at each call'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l json -r -d 'also write every result to a file as JSON'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l device-path -r -d 'load device kinds from a shared library; may be repeated'
 complete -c plait -n '__fish_seen_subcommand_from conformance' -l help -d 'this text'

@@ -242,6 +242,7 @@ _plait() {
             '--deep[more sizes, types, values and rounds\: minutes instead of seconds]' \
             '--only[checks whose names match; * stands for anything (op/matmul*)]:PATTERN:_files' \
             '--lost[also check loss, on this device, which is lost after some commands (sim\:lose=40)]:ITEM:_files' \
+            '--monitor[put a monitor around every device, which looks at each call]' \
             '--json[also write every result to a file as JSON]:OUT:_files' \
             '*--device-path[load device kinds from a shared library; may be repeated]:LIB:_files' \
             '--help[this text]' \

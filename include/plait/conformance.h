@@ -60,6 +60,7 @@ typedef struct plait_conformance_options {
     const char *lost_item;
     plait_status (*lose)(void *user, plait_device *device);
     void *lose_user;
+    bool monitor; /* puts a monitor (plait/monitor.h) around every device: what it finds fails the check */
     uint64_t patience_ns; /* a single wait that takes longer has failed; 0: 20 s */
     uint64_t
         check_limit_ns; /* a check that takes longer has failed, and its device is given up; 0: 5 minutes */

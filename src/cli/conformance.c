@@ -135,6 +135,7 @@ static plait_status check(listing *l, plait_conformance_summary *summary) {
                                          .only = l->values->only,
                                          .bench = l->values->bench,
                                          .deep = l->values->deep,
+                                         .monitor = l->values->monitor,
                                          .lost_item = l->values->lost,
                                          .json_path = l->values->out};
     plait_strbuf text;
@@ -176,6 +177,8 @@ static const plait_cli_option options[] = {
      "checks whose names match; * stands for anything (op/matmul*)"},
     {"--lost", "ITEM", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(lost), 0,
      "also check loss, on this device, which is lost after some commands (sim:lose=40)"},
+    {"--monitor", NULL, PLAIT_CLI_FLAG, PLAIT_CLI_FIELD(monitor), 0,
+     "put a monitor around every device, which looks at each call"},
     {"--json", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(out), 0, "also write every result to a file as JSON"},
     PLAIT_CLI_DEVICE_PATH,
     PLAIT_CLI_END,

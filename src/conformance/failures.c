@@ -223,6 +223,10 @@ static plait_status check_misuse(plait_conf *c, void *user) {
     plait_status status = small_program(c, &program);
     if (status == PLAIT_OK) status = c->v->buffer_create(c->device, 65536, PLAIT_BUFFER_TEMPORARY, &right);
     if (status == PLAIT_OK) status = c->v->buffer_create(c->device, 100, PLAIT_BUFFER_TEMPORARY, &small);
+    if (status == PLAIT_OK) {
+        plait_command fill = plait_conf_fill(right, 0, right->size_bytes, 0);
+        status = plait_conf_do(c->queue, &fill, 1);
+    }
     if (status == PLAIT_OK) status = misuse(c, program, right, small);
     if (program) c->v->program_destroy(c->device, program);
     if (right) c->v->buffer_destroy(right);

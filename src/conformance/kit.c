@@ -58,7 +58,7 @@ static plait_status room(int n) {
 
 plait_status plait_conf_device(plait_conf_kit *kit, const char *item, plait_device **out) {
     PLAIT_TRY(room(kit->n_devices));
-    PLAIT_TRY(plait_device_create(item, NULL, out));
+    PLAIT_TRY(plait_conf_open(kit->c, item, out));
     kit->devices[kit->n_devices++] = *out;
     return PLAIT_OK;
 }

@@ -17,7 +17,7 @@ static const uint64_t numbers[] = {0, 1, 2, 3};
 /* ---- shutting down ---- */
 
 /* One life: work is submitted, and everything destroyed as early as the contract allows. */
-static plait_status short_life(const char *item, uint32_t seed) {
+static plait_status short_life(plait_conf *c, uint32_t seed) {
     enum { DEPTH = 20 };
     plait_device *device = NULL;
     plait_queue *queues[2] = {NULL, NULL};
@@ -25,7 +25,7 @@ static plait_status short_life(const char *item, uint32_t seed) {
     plait_buffer *buffer = NULL;
     unsigned char in[BYTES], out[BYTES] = {0};
     plait_conf_pattern(in, BYTES, seed);
-    PLAIT_TRY(plait_device_create(item, NULL, &device));
+    PLAIT_TRY(plait_conf_open(c, c->item, &device));
     const plait_device_vtable *v = device->vtable;
     plait_status status = v->event_create(device, &event);
     for (int i = 0; i < 2 && status == PLAIT_OK; i++) status = v->queue_create(device, 0, &queues[i]);
@@ -51,7 +51,7 @@ static plait_status short_life(const char *item, uint32_t seed) {
 
 static plait_status check_shutdown(plait_conf *c, void *user) {
     (void)user;
-    for (uint32_t i = 0; i < (c->options.deep ? 20 * CYCLES : CYCLES); i++) PLAIT_TRY(short_life(c->item, i));
+    for (uint32_t i = 0; i < (c->options.deep ? 20 * CYCLES : CYCLES); i++) PLAIT_TRY(short_life(c, i));
     return PLAIT_OK;
 }
 
@@ -86,6 +86,7 @@ typedef plait_status (*round_fn)(plait_conf *c, void *user);
 /* Rounds until everything is warm, then those that count. */
 static plait_status repeat(plait_conf *c, round_fn fn, void *user, const char *what) {
     counts before;
+    if (c->monitor) return plait_conf_lack(c, "the monitor keeps what it has seen");
     for (int i = 0; i < WARM; i++) PLAIT_TRY(fn(c, user));
     PLAIT_TRY(count(c, &before));
     for (int i = 0; i < ROUNDS; i++) PLAIT_TRY(fn(c, user));

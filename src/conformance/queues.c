@@ -92,7 +92,7 @@ static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *
 
 /* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. */
 static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
-    uint64_t stored[2] = {37, 5}, shown[2] = {100, 100};
+    uint64_t stored[2] = {37, 5}, shown[2] = {11, 100};
     unsigned char *image, mail[64];
     plait_buffer *numbers, *buffer;
     plait_queue *queue;

@@ -114,13 +114,23 @@ void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *u
     hand_over(s);
 }
 
+plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out) {
+    plait_device *device = NULL;
+    PLAIT_TRY(plait_device_create(item, NULL, &device));
+    plait_status status = c->monitor ? plait_monitor_wrap(c->monitor, device, out) : PLAIT_OK;
+    if (status != PLAIT_OK) device->vtable->destroy(device);
+    if (status == PLAIT_OK && !c->monitor) *out = device;
+    return status;
+}
+
 static plait_status open_and_run(plait_conf *c) {
     static void (*const groups[])(plait_conf *) = {
         plait_conf_devices, plait_conf_memory,   plait_conf_copies,   plait_conf_queues, plait_conf_events,
         plait_conf_peers,   plait_conf_programs, plait_conf_failures, plait_conf_life,   plait_conf_ops,
         plait_conf_shapes,  plait_conf_segments, plait_conf_packings,
     };
-    PLAIT_TRY(plait_device_create(c->item, NULL, &c->device));
+    if (c->options.monitor) PLAIT_TRY(plait_monitor_create(NULL, &c->monitor));
+    PLAIT_TRY(plait_conf_open(c, c->item, &c->device));
     c->v = c->device->vtable;
     PLAIT_TRY(c->v->describe(c->device, &c->info));
     c->computes = strcmp(c->info.numeric_class, "null") != 0;
@@ -183,6 +193,7 @@ static void *suite_main(void *user) {
     begin(s, "device/close", false);
     if (s->c.queue) s->c.v->queue_destroy(s->c.queue);
     if (s->c.device) s->c.v->destroy(s->c.device);
+    plait_monitor_destroy(s->c.monitor);
     pthread_mutex_lock(&s->lock);
     bool given_up = s->given_up;
     s->status = status;

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "plait/conformance.h"
+#include "plait/monitor.h"
 
 /* A block of a type whose scales are known: see fill.c. */
 typedef struct plait_conf_block plait_conf_block;
@@ -19,8 +20,9 @@ typedef struct plait_conf {
     plait_device *device;
     const plait_device_vtable *v;
     plait_device_info info;
-    plait_queue *queue; /* INLINE */
-    bool computes;      /* results are compared */
+    plait_queue *queue;     /* INLINE */
+    bool computes;          /* results are compared */
+    plait_monitor *monitor; /* around every device, when asked for */
     plait_conformance_options options;
     uint64_t patience_ns;
     plait_conformance_result result; /* of the check that runs: error, hash, launch_ns, bytes, flop */
@@ -31,6 +33,9 @@ typedef struct plait_conf {
     plait_conf_block *blocks;       /* Owned. Cache of fill.c; NULL until the first one. */
     void *session;                  /* of run.c; NULL: there is nobody to report to */
 } plait_conf;
+
+/* Makes a device of an item, with the session's monitor around it. The caller destroys it. */
+plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out);
 
 typedef plait_status (*plait_conf_fn)(plait_conf *c, void *user);
 

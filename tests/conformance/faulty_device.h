@@ -41,8 +41,7 @@
       "a * of a box whose * overflow: OK, expected OUT_OF_RANGE")                                            \
     /* queues */                                                                                             \
     X(SIZE_AT_SUBMIT, "size-at-submit", "sizes behind pointers are read when a list is submitted",           \
-      "queue/read-late",                                                                                     \
-      "a list whose sizes an earlier command of it brings: faulty: bytes [0, +100) of a region of 50 *")     \
+      "queue/read-late", "a buffer after commands whose sizes an earlier command has brought: byte 111 *")   \
     X(OVER_WAIT, "over-wait", "a command overtakes the wait in front of it", "queue/wait-between",           \
       "a buffer while its queue waits in the middle of a list: byte 0 of 256 is 2, expected 1 *")            \
     X(OUT_OF_ORDER, "out-of-order", "large copies are done by somebody else, later", "queue/hazards",        \

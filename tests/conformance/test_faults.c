@@ -4,6 +4,7 @@
  *
  * `test_conformance_faults PATTERN` tries the faults that match, and prints every message. */
 /* with: faulty_device faulty_program */
+/* monitor: no */
 #include "conformance/run.h"
 
 #include "base/glob.h"
