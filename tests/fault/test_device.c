@@ -161,7 +161,7 @@ static void warm_lists_of(const char *item) {
     assert_int_equal(v->buffer_create(device, 256, PLAIT_BUFFER_STATE, &buffer), PLAIT_OK);
     assert_int_equal(v->event_create(device, &event), PLAIT_OK);
     plait_command list[2] = {{.kind = PLAIT_COMMAND_FILL, .fill = {{buffer, 0, 256}, 1}},
-                             {.kind = PLAIT_COMMAND_SIGNAL, .signal = {event, &value}}};
+                             {.kind = PLAIT_COMMAND_SIGNAL, .signal = {.event = event, .value = &value}}};
     for (int round = 0; round < 2; round++) {
         uint64_t before = fault_allocations();
         for (int i = 0; i < LISTS; i++) {

@@ -264,8 +264,8 @@ static void test_least_waits(void **state) {
     static const char *const lists[] = {
         "fake:lack=matmul+rope,fake:lack=silu+kv_write",
         "fake:lack=matmul+rope:copy=1:hide=yes,fake:lack=silu+kv_write:copy=1:hide=yes",
-        "fake:lack=matmul+add:copy=2,fake:lack=silu+attention:copy=1:hide=yes,fake:lack=scale+kv_write:group="
-        "2",
+        ("fake:lack=matmul+add:copy=2,fake:lack=silu+attention:copy=1:hide=yes,"
+         "fake:lack=scale+kv_write:group=2"),
         "fake:lack=attention+add:hide=yes,fake:lack=kv_write+mul:hide=yes:copy=2,fake:lack=relu+scale+sub",
     };
     int n_waits = 0, n_before = 0, n_steps = 0;
