@@ -148,6 +148,7 @@ plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const v
 /* Figures of a plan. */
 typedef struct plait_plan_facts {
     int n_nodes, n_groups, n_segments, n_transfers;
+    int n_copies;                   /* of n_nodes: copies of operands that planning inserted */
     uint64_t temporary_bytes;       /* largest arena of a device as assigned */
     uint64_t temporary_bound_bytes; /* heaviest set of values alive at once over the command order, there */
     uint64_t weight_bytes_read;     /* bytes of weights read in a step at the bounds */

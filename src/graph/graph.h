@@ -103,4 +103,20 @@ bool plait_graph_same(const plait_graph *a, const plait_graph *b);
  * the named dims. Data pointers are NULL. */
 void plait_graph_use(const plait_graph *graph, uint32_t node, const int64_t *values, plait_op_use *out);
 
+/* ---- copies (copies.c) ---- */
+
+/* A copy of a tensor, dense, as a node `copy`: before its first reader, or `early`, as soon as the tensor is there. */
+typedef struct plait_graph_copy {
+    uint32_t tensor,
+        reader; /* of the graph that is copied from; readers do not descend in a list of copies */
+    bool early;
+} plait_graph_copy;
+
+/* The same graph with copies of operands in it, sealed: input i of node n is copy `instead`[n * PLAIT_MAX_INPUTS + i] - 1,
+ * where that is not 0. out_origins [n_nodes + n_copies]: the node of `graph` that each node is; for copy k,
+ * graph->n_nodes + k. */
+plait_status plait_graph_with_copies(const plait_graph **out, const plait_graph *graph,
+                                     const plait_graph_copy *copies, size_t n_copies, const uint32_t *instead,
+                                     uint32_t *out_origins);
+
 #endif

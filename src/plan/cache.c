@@ -80,7 +80,7 @@ static bool suits(const entry *e, const plait_graph *graph, const plait_plan_opt
            e->plan->exact == options->exact && e->plan->depth == plait_plan_depth(options) &&
            steps->single == options->steps.single && steps->full == options->steps.full &&
            (e->proved || options->skip_verify) && strcmp(e->plan->name, name) == 0 &&
-           plait_graph_same(e->plan->graph, graph);
+           plait_graph_same(e->plan->source, graph);
 }
 
 /* A reference to the plan that suits, or NULL. The lock is held. */

@@ -316,6 +316,10 @@ static void print_group(const page *p, uint32_t g) {
     plait_strbuf_append(p->s, "</td><td class=w>");
     plait_html_text(p->s, plait_strbuf_text(&members));
     plait_strbuf_printf(p->s, "</td><td>%s", plait_cause_text(placement->cause));
+    if (placement->cause == PLAIT_CAUSE_COPY) {
+        plait_strbuf_append(p->s, " on ");
+        plait_html_text(p->s, placement->reason);
+    }
     print_alternatives(p, segment, group);
     if (g == p->e.first_group[row->step]) print_waits(p, row->step);
     plait_strbuf_append(p->s, "</td>");

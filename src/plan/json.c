@@ -232,8 +232,8 @@ static void facts(const writer *w) {
         plait_strbuf_json_string(w->s, plan->graph->dims[d].name);
         plait_strbuf_printf(w->s, ":%lld", (long long)plan->graph->dims[d].bound);
     }
-    plait_strbuf_printf(w->s, "},\"nodes\":%d,\"groups\":%d,\"segments\":%d,\"transfers\":%d", f->n_nodes,
-                        f->n_groups, f->n_segments, f->n_transfers);
+    plait_strbuf_printf(w->s, "},\"nodes\":%d,\"groups\":%d,\"segments\":%d,\"transfers\":%d,\"copies\":%d",
+                        f->n_nodes, f->n_groups, f->n_segments, f->n_transfers, f->n_copies);
     key_bytes(w->s, ",\"transfer_bytes\"", f->transfer_bytes);
     key_bytes(w->s, ",\"weight_bytes_read\"", f->weight_bytes_read);
     key_bytes(w->s, ",\"temporary_bytes\"", f->temporary_bytes);

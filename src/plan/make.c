@@ -33,8 +33,7 @@ static plait_status init_tables(plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* Names are looked up once for all passes. */
-static void find_residents(plait_plan *plan) {
+void plait_plan_find_residents(plait_plan *plan) {
     const uint32_t *first = plait_residence_index_of(plan->residence, plan->graph);
     for (size_t s = 0; s < plan->graph->n_storages; s++) {
         const plait_graph_storage *row = &plan->graph->storages[s];
@@ -78,6 +77,7 @@ static plait_status add_facts(plait_plan *plan) {
         facts->weight_bytes_read += works[graph->use_of[n]].weight_bytes;
     }
     facts->n_nodes = (int)graph->n_nodes;
+    facts->n_copies = (int)(graph->n_nodes - plan->source->n_nodes);
     facts->n_segments = (int)plan->n_segments;
     facts->n_transfers = (int)plan->n_transfers;
     for (size_t t = 0; t < plan->n_transfers; t++) facts->transfer_bytes += plan->transfers[t].size_bytes;
@@ -136,7 +136,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
         plan->residence = plait_residence_retain(options->residence);
     else
         PLAIT_TRY(own_residence(plan, options ? options->split : PLAIT_SPLIT_AUTO));
-    find_residents(plan);
+    plait_plan_find_residents(plan);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) {
         if (p == PLAIT_PASS_VERIFY && options && options->skip_verify) continue;
         uint64_t before = plait_time_ns();
@@ -159,6 +159,7 @@ static plait_status try_to_make(plait_plan **out, plait_context *context, const 
     atomic_init(&plan->references, 1);
     plan->context = context;
     plan->graph = plait_graph_retain(graph);
+    plan->source = plait_graph_retain(graph);
     plan->exact = options && options->exact;
     plan->depth = plait_plan_depth(options);
     if (options) plan->steps_expected = options->steps;
@@ -208,6 +209,7 @@ void plait_plan_release(plait_plan *plan) {
     if (plan->weighed) plait_weighed_deinit(plan->weighed);
     plait_cost_deinit(&plan->cost);
     plait_graph_release(plan->graph);
+    plait_graph_release(plan->source);
     plait_arena_deinit(&plan->arena);
     free(plan);
 }

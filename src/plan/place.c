@@ -5,6 +5,8 @@
  * passed over for the one on which the node and the ways there and back cost least. Then moves.c looks for groups and
  * nodes that are better off elsewhere. docs/placement.md tells it for people.
  *
+ * What a device takes only dense is copied for it, where that costs less than going elsewhere (copies.c).
+ *
  * State that lives elsewhere travels (segment.c); weights never do. Invariant: the chosen device supports the node and
  * holds its weights. */
 #include "plan/place.h"
@@ -31,6 +33,7 @@ const char *plait_cause_text(plait_cause cause) {
     case PLAIT_CAUSE_ROOM: return "no room on the devices before";
     case PLAIT_CAUSE_LACKING: return "the preferred device lacks it";
     case PLAIT_CAUSE_READERS: return "its readers run there";
+    case PLAIT_CAUSE_COPY: return "copied for its reader";
     }
     return "?";
 }
@@ -55,7 +58,7 @@ plait_status plait_place_nobody(const plait_context *context, const plait_graph 
     plait_strbuf_append(&text, ")");
     for (int d = 0; d < context->n_devices; d++) {
         char reason[120];
-        plait_weigh_device(context, graph, n, &use, bound, d, reason, sizeof reason);
+        plait_weigh_device(context, graph, n, &use, bound, d, reason, sizeof reason, NULL);
         plait_strbuf_printf(&text, "; %s: %s", context->devices[d].device->name, reason);
     }
     plait_status status = plait_error(PLAIT_UNSUPPORTED, "node %u \"%s\": no device runs %s(%s", n,
@@ -67,19 +70,32 @@ plait_status plait_place_nobody(const plait_context *context, const plait_graph 
 
 /* ---- one device ---- */
 
-static plait_status place_on_one(plait_plan *plan) {
+static plait_status ask_one(plait_plan *plan, uint16_t *copies) {
     char reason[120];
     plait_op_use use;
     for (uint32_t n = 0; n < plan->graph->n_nodes; n++) {
         uint32_t first = plan->graph->use_nodes[plan->graph->use_of[n]];
+        copies[n] = copies[first];
         if (first == n || !plait_weigh_alike(plan->context, plan->graph, first, n, plan)) {
             plait_graph_use(plan->graph, n, NULL, &use);
-            if (!plait_weigh_device(plan->context, plan->graph, n, &use, plan, 0, reason, sizeof reason))
+            if (!plait_weigh_device(plan->context, plan->graph, n, &use, plan, 0, reason, sizeof reason,
+                                    &copies[n]))
                 return plait_place_nobody(plan->context, plan->graph, n, plan);
         }
         plan->placements[n] = (plait_placement){.cause = PLAIT_CAUSE_ONLY_DEVICE, .reason = ""};
     }
     return PLAIT_OK;
+}
+
+static plait_status place_on_one(plait_plan *plan) {
+    plait_arena scratch;
+    plait_arena_init_pooled(&scratch, &plan->context->pool);
+    uint16_t *copies = plait_arena_alloc(&scratch, plan->graph->n_nodes, sizeof *copies);
+    plait_status status =
+        copies ? ask_one(plan, copies) : plait_error_memory("placement", plan->graph->n_nodes);
+    if (status == PLAIT_OK) status = plait_place_copies(plan, copies, NULL);
+    plait_arena_deinit(&scratch);
+    return status;
 }
 
 /* ---- what a node wants ---- */
@@ -213,15 +229,17 @@ static void place_first(plait_placer *p, uint32_t n) {
     if (wish < 0) wish = p->later[n];
     if (wish < 0) wish = p->start, out->cause = PLAIT_CAUSE_COST;
     out->device = wish;
-    if (!(w->runs[n] >> wish & 1u)) {
-        out->device = cheapest_device(p, n, wish);
+    bool holds = wish == p->wish[n] && (p->cause[n] == PLAIT_CAUSE_PINNED ||
+                                        (p->cause[n] == PLAIT_CAUSE_STATE && node->op->writes_input >= 0));
+    bool runs = w->runs[n] >> wish & 1u;
+    size_t at = (size_t)n * (size_t)w->n_devices + (size_t)wish;
+    if (!runs || (w->copies[at] && !holds)) out->device = cheapest_device(p, n, wish);
+    if (out->device != wish) {
         out->cause = PLAIT_CAUSE_LACKING;
-        out->reason = w->why[(size_t)n * (size_t)w->n_devices + (size_t)wish];
+        out->reason = w->why[at];
     }
     p->device[n] = out->device;
-    p->held[n] =
-        out->device == p->wish[n] && (p->cause[n] == PLAIT_CAUSE_PINNED ||
-                                      (p->cause[n] == PLAIT_CAUSE_STATE && node->op->writes_input >= 0));
+    p->held[n] = holds && runs;
 }
 
 /* For graphs in which nothing is stored anywhere: the device that would take the least time for all of it. */
@@ -257,12 +275,25 @@ static plait_status make_tables(plait_placer *p) {
     return plait_error_memory("placement", n);
 }
 
+/* Inputs that the chosen devices take only dense are copied. */
+static plait_status copy_operands(plait_placer *p) {
+    size_t n_nodes = p->plan->graph->n_nodes, n_devices = (size_t)p->weighed.n_devices;
+    uint16_t *copies = plait_alloc_array(n_nodes, sizeof *copies);
+    if (!copies) return plait_error_memory("placement", n_nodes * sizeof *copies);
+    for (size_t n = 0; n < n_nodes; n++) {
+        p->plan->placements[n].device = p->device[n];
+        copies[n] = p->weighed.copies[n * n_devices + (size_t)p->device[n]];
+    }
+    plait_status status = plait_place_copies(p->plan, copies, &p->weighed);
+    free(copies);
+    return status;
+}
+
 /* The weighing stays with the plan, so that it can say what else was possible. */
 static plait_status keep(plait_placer *p) {
     plait_plan *plan = p->plan;
     plan->weighed = plait_arena_alloc(&plan->arena, 1, sizeof *plan->weighed);
     if (!plan->weighed) return plait_error_memory("placement", sizeof *plan->weighed);
-    for (uint32_t n = 0; n < plan->graph->n_nodes; n++) plan->placements[n].device = p->device[n];
     *plan->weighed = p->weighed;
     p->weighed = (plait_weighed){0};
     return PLAIT_OK;
@@ -277,6 +308,7 @@ static plait_status place_on_several(plait_placer *p) {
     p->start = find_start(p);
     for (uint32_t n = 0; n < graph->n_nodes; n++) place_first(p, n);
     PLAIT_TRY(plait_place_moves(p));
+    PLAIT_TRY(copy_operands(p));
     return keep(p);
 }
 

@@ -1,4 +1,4 @@
-/* What the two halves of placement share: the beginning (place.c) and the moves (moves.c). */
+/* What the parts of placement share: the beginning (place.c), the moves (moves.c), copies of operands (copies.c). */
 #ifndef PLAIT_PLAN_PLACE_H
 #define PLAIT_PLAN_PLACE_H
 
@@ -19,5 +19,10 @@ typedef struct plait_placer {
 /* Moves groups and nodes to where they are better off: groups in graph order, at most eight rounds, each move winning 3%
  * of the step. */
 plait_status plait_place_moves(plait_placer *placer);
+
+/* Nodes that run where a device takes some of their inputs only dense (`copies` [node], a bit for each input) are given copies
+ * to read: the plan goes on with a graph that has them, in which all other nodes keep their places. `weighed` is made anew for
+ * that graph; NULL: there is one device. Does nothing where there is nothing to copy. */
+plait_status plait_place_copies(plait_plan *plan, const uint16_t *copies, plait_weighed *weighed);
 
 #endif

@@ -7,6 +7,7 @@
  *   encode.c     weights -> encoding, from all their readers
  *   load.c       weights -> memory of the devices
  *   place.c      node -> device, with cause
+ *   copies.c     operands that a device takes only dense -> a graph with copies of them
  *   segment.c    runs of nodes of one device; transfers between devices, the way each takes (transfer.c); the list of
  *                commands
  *   prepare.c    every device's answer to its segments: groups, scratch, what may share bytes
@@ -60,7 +61,8 @@ typedef enum plait_cause {
     PLAIT_CAUSE_RATIO,       /* a block: by the user's ratio */
     PLAIT_CAUSE_ROOM,        /* a block: the devices before have no room for it */
     PLAIT_CAUSE_LACKING,     /* the preferred device lacks it */
-    PLAIT_CAUSE_READERS      /* a weight or state: its readers run there */
+    PLAIT_CAUSE_READERS,     /* a weight or state: its readers run there */
+    PLAIT_CAUSE_COPY         /* a copy that planning inserted, for a reader that takes dense operands only */
 } plait_cause;
 
 /* One copy of a weight, or a state, on one device. */
@@ -314,13 +316,17 @@ typedef enum plait_plan_pass {
 struct plait_plan {
     atomic_int references;
     plait_context *context;
-    const plait_graph *graph;   /* Retained. */
+    const plait_graph *source; /* Retained: as the caller gave it. */
+    const plait_graph
+        *graph; /* Retained: what runs, which is `source` or, with copies of operands, made from it. */
     plait_residence *residence; /* Retained. */
     bool own_residence, exact;
     const char *name;
     plait_arena arena; /* everything below */
     int64_t *bounds;
-    plait_placement *placements;      /* a node */
+    plait_placement *placements; /* a node */
+    uint32_t
+        *origins; /* [node] its number in `source`, beyond those for inserted copies; NULL: there are none */
     const plait_resident **residents; /* [storage] its first entry in the residence; NULL: there is none */
     /* Of several devices: their figures, and what every node would take on each of them (weigh.h). */
     plait_cost cost;
@@ -357,6 +363,9 @@ static inline int plait_plan_depth(const plait_plan_options *options) {
     return options && options->depth ? options->depth : PLAIT_PLAN_DEPTH;
 }
 
+/* Names are looked up once for all passes. */
+void plait_plan_find_residents(plait_plan *plan);
+
 /* The passes. */
 plait_status plait_plan_place(plait_plan *plan);
 plait_status plait_plan_segment_nodes(plait_plan *plan);
@@ -372,6 +381,8 @@ plait_status plait_plan_order(plait_plan *plan);
 /* Writes slots and offsets into the operands of all segments. */
 void plait_plan_set_addresses(plait_plan *plan);
 plait_status plait_plan_verify(const plait_plan *plan);
+/* That what runs is the caller's graph, but for copies that hold what they stand for. */
+plait_status plait_plan_verify_copies(const plait_plan *plan);
 plait_status plait_plan_verify_queues(const plait_plan *plan);
 plait_status plait_plan_verify_versions(const plait_plan *plan);
 plait_status plait_plan_verify_staging(const plait_plan *plan);

@@ -173,6 +173,10 @@ static void add_group(printer *p, uint32_t g) {
         add_bytes(p, row->out_bytes);
     }
     plait_strbuf_printf(&p->text, "  %s", plait_cause_text(placement->cause));
+    if (placement->cause == PLAIT_CAUSE_COPY) {
+        plait_strbuf_append(&p->text, " on ");
+        plait_explain_clean(&p->text, placement->reason);
+    }
     add_alternatives(p, segment, group, placement);
     plait_strbuf_append_char(&p->text, '\n');
     end_line(p);

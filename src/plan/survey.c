@@ -395,7 +395,7 @@ static double fetch(plait_survey *s, const plait_survey_node *row, int trial_dev
     return ns;
 }
 
-/* The best other device: its time, and the ways there and back. */
+/* The device where it costs least: its time, and the ways there and back. */
 static int best_elsewhere(plait_survey *s, const plait_survey_node *row, int trial_device) {
     const plait_weighed *w = &s->weighed[row->graph];
     int best = -1;
@@ -469,10 +469,13 @@ static int choose(plait_survey *s, const plait_survey_node *row, int device, pla
     *why = "";
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         if (wishes[i].device < 0) continue;
+        size_t at = (size_t)row->node * (size_t)s->n_devices + (size_t)wishes[i].device;
+        bool stays =
+            i < 2 || s->weighed[row->graph].copies[at] == 0; /* with copies elsewhere may cost less */
         *cause = wishes[i].cause;
-        if (runs >> wishes[i].device & 1u) return wishes[i].device;
-        *why =
-            s->weighed[row->graph].why[(size_t)row->node * (size_t)s->n_devices + (size_t)wishes[i].device];
+        if ((runs >> wishes[i].device & 1u) && (stays || best_elsewhere(s, row, device) == wishes[i].device))
+            return wishes[i].device;
+        *why = s->weighed[row->graph].why[at];
         break; /* what it would have wanted next is no better than the cheapest place */
     }
     *cause = PLAIT_CAUSE_LACKING;

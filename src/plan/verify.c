@@ -429,6 +429,7 @@ static plait_status prove(proof *p) {
         PLAIT_TRY(check_keep(p, d));
     }
     PLAIT_TRY(check_resident(p));
+    PLAIT_TRY(plait_plan_verify_copies(p->plan));
     PLAIT_TRY(plait_plan_verify_staging(p->plan));
     PLAIT_TRY(plait_plan_verify_queues(p->plan));
     return plait_plan_verify_versions(p->plan);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,24 +66,96 @@ bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, u
     return true;
 }
 
-bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t n,
-                        const plait_op_use *use, const plait_plan *bound, int d, char *reason,
-                        size_t reason_bytes) {
+/* What a device says of a use when nothing else stands against it. */
+static bool supports(const plait_context *context, const plait_op_use *use, const plait_encoding *encodings,
+                     int d, char *reason, size_t reason_bytes) {
     plait_device *device = context->devices[d].device;
-    plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
     unsigned op = (unsigned)use->op->id;
     reason[0] = '\0';
     if (context->devices[d].denied[op / 64] >> op % 64 & 1u) {
         snprintf(reason, reason_bytes, "it said that it runs %s, and refused to", use->op->name);
         return false;
     }
+    if (device->vtable->supports(device, use, encodings, reason, reason_bytes)) return true;
+    if (!reason[0]) snprintf(reason, reason_bytes, "it lacks %s", use->op->name);
+    return false;
+}
+
+/* ---- copies ---- */
+
+void plait_weigh_copy_use(const plait_operand *operand, plait_op_use *out) {
+    *out = (plait_op_use){.op = plait_op_get(PLAIT_OP_copy), .n_inputs = 1, .n_outputs = 1, .present = 1};
+    out->inputs[0] = out->outputs[0] = *operand;
+    (void)plait_operand_make_dense(&out->outputs[0]);
+}
+
+uint64_t plait_weigh_copiers(const plait_context *context, const plait_op_use *copy) {
+    char reason[REASON_BYTES];
+    uint64_t found = 0;
+    for (int d = 0; d < context->n_devices; d++)
+        if (supports(context, copy, NULL, d, reason, sizeof reason)) found |= (uint64_t)1 << d;
+    return found;
+}
+
+double plait_weigh_copy_ns(const plait_cost *cost, const plait_op_use *copy, int device) {
+    plait_work work = {.kind = (plait_cost_class)cost->classes[PLAIT_OP_copy], .bytes = plait_op_bytes(copy)};
+    return plait_cost_time(cost, device, &work);
+}
+
+/* Whether a copy of the input could be read instead, and some device makes it. Weights are not copied in every step; what
+ * is written in place has to be where it is; ids of the host are checked where the host wrote them. */
+static bool may_copy(const plait_context *context, const plait_graph *graph, uint32_t n,
+                     const plait_op_use *use, int i) {
+    const plait_op *op = use->op;
+    plait_op_use copy;
+    if (!plait_op_has(use, i) || i == op->writes_input || op->runtime_inputs >> i & 1u) return false;
+    const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[n].inputs[i]];
+    if (graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT) return false;
+    if (plait_operand_is_dense(&use->inputs[i])) return false;
+    for (int k = tensor->outer.axis + 1; tensor->outer.dim >= 0 && k < PLAIT_MAX_RANK; k++)
+        if (use->inputs[i].dims[k] != 1) return false;
+    plait_weigh_copy_use(&use->inputs[i], &copy);
+    /* A repeated operand may be too large to be written out. */
+    return plait_operand_is_dense(&copy.outputs[0]) && plait_weigh_copiers(context, &copy) != 0;
+}
+
+/* The least inputs that have to be dense for the device to run the use, 0 when that does not help. */
+static uint16_t find_copies(const plait_context *context, const plait_graph *graph, uint32_t n,
+                            const plait_op_use *use, const plait_encoding *encodings, int d) {
+    char reason[REASON_BYTES];
+    plait_op_use dense = *use;
+    uint16_t copies = 0;
+    for (int i = 0; i < use->n_inputs; i++)
+        if (may_copy(context, graph, n, use, i)) {
+            copies |= (uint16_t)(1u << i);
+            (void)plait_operand_make_dense(&dense.inputs[i]);
+        }
+    if (!copies || !supports(context, &dense, encodings, d, reason, sizeof reason)) return 0;
+    for (int i = 0; i < use->n_inputs; i++) {
+        if (!(copies >> i & 1u)) continue;
+        plait_operand copied = dense.inputs[i];
+        dense.inputs[i] = use->inputs[i];
+        if (supports(context, &dense, encodings, d, reason, sizeof reason))
+            copies &= (uint16_t) ~(1u << i);
+        else
+            dense.inputs[i] = copied;
+    }
+    return copies;
+}
+
+bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t n,
+                        const plait_op_use *use, const plait_plan *bound, int d, char *reason,
+                        size_t reason_bytes, uint16_t *out_copies) {
+    plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
+    if (out_copies) *out_copies = 0;
     if (bound && !find_encodings(bound, &graph->nodes[n], d, encodings)) {
         snprintf(reason, reason_bytes, "its weights are not there");
         return false;
     }
-    if (device->vtable->supports(device, use, bound ? encodings : NULL, reason, reason_bytes)) return true;
-    if (!reason[0]) snprintf(reason, reason_bytes, "it lacks %s", use->op->name);
-    return false;
+    if (supports(context, use, bound ? encodings : NULL, d, reason, reason_bytes)) return true;
+    if (!out_copies) return false;
+    *out_copies = find_copies(context, graph, n, use, bound ? encodings : NULL, d);
+    return *out_copies != 0;
 }
 
 /* ---- nodes ---- */
@@ -100,15 +173,37 @@ static plait_status ones(plait_weighed *w, int64_t **out) {
  * devices are compared; predictions are for a full one. */
 static const double USUAL_KEYS = 0.25;
 
+/* Of making an operand dense for a device: there, or where that costs least with the ways there and back. */
+static double time_of_copy(const plait_weighed *w, const plait_context *context, const plait_operand *operand,
+                           int device) {
+    plait_op_use copy;
+    plait_weigh_copy_use(operand, &copy);
+    uint64_t copiers = plait_weigh_copiers(context, &copy);
+    double least = INFINITY, bytes = (double)plait_operand_span_bytes(&copy.outputs[0]);
+    for (int d = 0; d < w->n_devices; d++) {
+        if (!(copiers >> d & 1u)) continue;
+        double ns = plait_weigh_copy_ns(w->cost, &copy, d) + plait_weigh_move(w, device, d, bytes) +
+                    plait_weigh_move(w, d, device, bytes);
+        if (ns < least) least = ns;
+    }
+    return least;
+}
+
 /* Time on each device that runs the node. */
-static void weigh_node(plait_weighed *w, uint32_t n, const int64_t *one, plait_op_use *use) {
+static void weigh_node(plait_weighed *w, const plait_context *context, uint32_t n, const int64_t *one,
+                       plait_op_use *use) {
     double all = w->steps.single + w->steps.full;
+    const uint16_t *copies = &w->copies[(size_t)n * (size_t)w->n_devices];
     plait_work work;
     for (int which = 0; which < 2; which++) {
         float *ns = &(which ? w->full_ns : w->single_ns)[(size_t)n * (size_t)w->n_devices];
         plait_cost_work(w->cost, w->graph, n, which ? NULL : one, use, &work);
-        for (int d = 0; d < w->n_devices; d++)
-            if (w->runs[n] >> d & 1u) ns[d] = (float)plait_cost_time(w->cost, d, &work);
+        for (int d = 0; d < w->n_devices; d++) {
+            if (!(w->runs[n] >> d & 1u)) continue;
+            ns[d] = (float)plait_cost_time(w->cost, d, &work);
+            for (int i = 0; copies[d] >> i; i++)
+                if (copies[d] >> i & 1u) ns[d] += (float)time_of_copy(w, context, &use->inputs[i], d);
+        }
     }
     double usual = work.kind == PLAIT_COST_ATTENTION ? USUAL_KEYS : 1;
     for (size_t k = (size_t)n * (size_t)w->n_devices; k < ((size_t)n + 1) * (size_t)w->n_devices; k++) {
@@ -123,10 +218,10 @@ static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_contex
         char reason[REASON_BYTES];
         const char **why = &w->why[(size_t)n * (size_t)w->n_devices + (size_t)d];
         *why = "";
-        if (plait_weigh_device(context, w->graph, n, use, bound, d, reason, sizeof reason))
-            w->runs[n] |= (uint64_t)1 << d;
-        else
-            PLAIT_TRY(keep_reason(r, reason, why));
+        uint16_t *copies = &w->copies[(size_t)n * (size_t)w->n_devices + (size_t)d];
+        bool runs = plait_weigh_device(context, w->graph, n, use, bound, d, reason, sizeof reason, copies);
+        if (runs) w->runs[n] |= (uint64_t)1 << d;
+        if (!runs || *copies) PLAIT_TRY(keep_reason(r, reason, why));
     }
     return PLAIT_OK;
 }
@@ -139,6 +234,7 @@ static void copy_weighed(plait_weighed *w, uint32_t from, uint32_t to) {
     memcpy(w->single_ns + b, w->single_ns + a, n * sizeof *w->single_ns);
     memcpy(w->full_ns + b, w->full_ns + a, n * sizeof *w->full_ns);
     memcpy(w->why + b, w->why + a, n * sizeof *w->why);
+    memcpy(w->copies + b, w->copies + a, n * sizeof *w->copies);
 }
 
 static plait_status weigh_nodes(plait_weighed *w, const plait_context *context, const plait_plan *bound) {
@@ -155,7 +251,7 @@ static plait_status weigh_nodes(plait_weighed *w, const plait_context *context, 
         }
         plait_graph_use(w->graph, n, NULL, &use);
         status = ask_devices(w, n, context, bound, &use, &r);
-        if (status == PLAIT_OK) weigh_node(w, n, one, &use);
+        if (status == PLAIT_OK) weigh_node(w, context, n, one, &use);
     }
     plait_map_deinit(&r.known);
     free(r.texts);
@@ -239,8 +335,9 @@ static plait_status weigh(plait_weighed *w, const plait_context *context, const 
     w->single_ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->single_ns);
     w->full_ns = plait_arena_alloc(&w->arena, n_all, sizeof *w->full_ns);
     w->why = plait_arena_alloc(&w->arena, n_all, sizeof *w->why);
+    w->copies = plait_arena_alloc(&w->arena, n_all, sizeof *w->copies);
     w->first_value = plait_arena_alloc(&w->arena, n + 1, sizeof *w->first_value);
-    if (!w->runs || !w->ns || !w->single_ns || !w->full_ns || !w->why || !w->first_value)
+    if (!w->runs || !w->copies || !w->ns || !w->single_ns || !w->full_ns || !w->why || !w->first_value)
         return plait_error_memory("weighing", n_all);
     PLAIT_TRY(weigh_nodes(w, context, bound));
     return weigh_values(w);

@@ -16,18 +16,27 @@ typedef struct plait_weighed {
     /* [node * n_devices + device] where it runs: in a step of one item, in a step at the bounds, and on average over the
      * expected mixture of both (where caches are not full). */
     float *single_ns, *full_ns, *ns;
-    const char **why; /* [node * n_devices + device] "" where it runs, else the device's reason */
+    const char **why; /* [node * n_devices + device] "" where it runs as it is, else the device's reason */
+    /* [node * n_devices + device] inputs that have to be copied first, because the device takes them only dense, a bit each;
+     * it runs the node then, and the times are with the copies. */
+    uint16_t *copies;
     uint32_t *
         first_value; /* [n_nodes + 1] the outputs of node n are values first_value[n] to first_value[n + 1] */
     float *bytes;    /* [value] in one step of the expected mixture */
     plait_arena arena; /* Owned: all of it */
 } plait_weighed;
 
-/* Whether a device runs a node, whose use is given at the bounds; if not, its reason. `bound` NULL: weights may be
- * anywhere; else the device must hold all weights of the node, and is asked for the encodings that it holds. */
+/* Whether a device runs a node, whose use is given at the bounds; if not, or only with copies of some inputs (*out_copies, a
+ * bit each; NULL: without), its reason. `bound` NULL: weights may be anywhere; else the device must hold all weights of the
+ * node, and is asked for the encodings that it holds. */
 bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t node,
                         const plait_op_use *use, const plait_plan *bound, int device, char *reason,
-                        size_t reason_bytes);
+                        size_t reason_bytes, uint16_t *out_copies);
+/* The use of op `copy` that makes an operand dense, and the devices that run it, a bit each. */
+void plait_weigh_copy_use(const plait_operand *operand, plait_op_use *out);
+uint64_t plait_weigh_copiers(const plait_context *context, const plait_op_use *copy);
+/* Time of it on a device. */
+double plait_weigh_copy_ns(const plait_cost *cost, const plait_op_use *copy, int device);
 /* Whether every device would say the same of two nodes that are one use: with `bound`, when their weights lie in the same
  * forms on the same devices. */
 bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, uint32_t a, uint32_t b,

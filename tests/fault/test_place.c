@@ -18,6 +18,7 @@ typedef struct life {
     const char *devices;
     plait_graph *graph;
     plait_residence_options options;
+    int copies; /* that planning inserts */
 } life;
 
 static plait_status use(plait_context *context, const life *l) {
@@ -30,7 +31,8 @@ static plait_status use(plait_context *context, const life *l) {
         plait_plan_make(&plan, context, l->graph, &(plait_plan_options){.residence = residence});
     if (status == PLAIT_OK) {
         plait_plan_describe(plan, &facts);
-        assert_true(facts.predicted_ns > 0);
+        assert_int_equal(facts.n_copies, l->copies);
+        assert_true(facts.predicted_ns > 0 || strchr(l->devices, ',') == NULL);
     }
     plait_plan_release(plan);
     plait_residence_release(residence);
@@ -93,8 +95,31 @@ static void refusals(void **state) {
     plait_graph_destroy(graph);
 }
 
+/* Operands that a device takes only dense: the second graph, its places, and the proof that compares the two. */
+static void copies(void **state) {
+    static const int order[] = {1, 0, 2, 3};
+    static const char *const devices[] = {"fake:dense=yes", "fake:dense=yes:latency=1000000,fake",
+                                          "fake:dense=all:latency=1000000,fake"};
+    static const plait_pin pins[] = {{"a", 0}, {"relu", 0}};
+    plait_graph *graph = plait_graph_create(NULL);
+    (void)state;
+    plait_tensor x = plait_input(graph, "x", PLAIT_F32, PLAIT_SHAPE(16, 16));
+    x = plait_matmul(graph, plait_weight(graph, "a", PLAIT_F32, PLAIT_SHAPE(16, 16)), x);
+    x = plait_named(graph, "relu", plait_relu(graph, plait_permute(graph, x, order)));
+    plait_output(graph, "y", x);
+    assert_int_equal(plait_graph_seal(graph), PLAIT_OK);
+    for (size_t w = 0; w < sizeof devices / sizeof *devices; w++) {
+        life l = {.devices = devices[w], .graph = graph, .options = {.pins = pins, .n_pins = 2}};
+        l.copies = 1;
+        if (whole_life(&l) != PLAIT_OK) fail_msg("%s: %s", devices[w], plait_error_message());
+        assert_true(fault_each_named(devices[w], whole_life, &l) > 30);
+    }
+    plait_graph_destroy(graph);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_allocation), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_allocation), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(copies)};
     if (fake_register() != PLAIT_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

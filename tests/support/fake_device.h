@@ -10,6 +10,7 @@
  * `gate`: launches that may begin; the next waits until the test adds to `gate`. `fail-submit`: the submission with that number
  * (from 1) fails.
  * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
+ * `dense`: it takes dense inputs only; `yes`: but copies any, `all`: nor does it copy others.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
 #ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
@@ -33,7 +34,7 @@ typedef struct fake_device {
     int group, fail, n_copy_queues, fail_submit;
     _Atomic int launches, gate, submissions; /* gate -1: no gate */
     uint32_t jitter;
-    bool no_share, alone, hidden, no_waits, no_boxes;
+    bool no_share, alone, hidden, no_waits, no_boxes, dense, dense_copies;
 } fake_device;
 
 typedef struct fake_buffer {
@@ -92,6 +93,8 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strncmp(option, "latency=", 8) == 0)
         return device->latency_ns = strtoull(option + 8, NULL, 10), PLAIT_OK;
     if (strcmp(option, "reach=no") == 0) return device->alone = true, PLAIT_OK;
+    if (strcmp(option, "dense=all") == 0) return device->dense = device->dense_copies = true, PLAIT_OK;
+    if (strcmp(option, "dense=yes") == 0) return device->dense = true, PLAIT_OK;
     if (strcmp(option, "share=no") == 0) return device->no_share = true, PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown", option);
 }
@@ -281,8 +284,15 @@ static inline plait_status fake_submit(plait_queue *queue, const plait_command *
 
 static inline bool fake_supports(plait_device *device, const plait_op_use *use,
                                  const plait_encoding *encodings, char *reason, size_t reason_bytes) {
+    const fake_device *fake = (const fake_device *)device;
+    bool dense = fake->dense && (fake->dense_copies || use->op->id != PLAIT_OP_copy);
     (void)encodings;
-    if (!((fake_device *)device)->lacks[use->op->id]) return true;
+    for (int i = 0; i < use->n_inputs; i++)
+        if (dense && plait_op_has(use, i) && !plait_operand_is_dense(&use->inputs[i])) {
+            snprintf(reason, reason_bytes, "input %d is not dense", i);
+            return false;
+        }
+    if (!fake->lacks[use->op->id]) return true;
     snprintf(reason, reason_bytes, "it was told to lack %s", use->op->name);
     return false;
 }

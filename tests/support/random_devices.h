@@ -52,7 +52,9 @@ static inline void rd_sim(random_device *d, uint64_t *state, bool whole) {
     snprintf(d->kind, sizeof d->kind, "sim:flops=500G:memory-bandwidth=50GB:bandwidth=10GB:latency=1us");
     if (!whole && random_next(state, 3)) rd_lack(d, state);
     if (!whole && random_next(state, 6) == 0) rd_add(d, "lack-type=%s", types[random_next(state, 3)], 0);
-    if (!whole && random_next(state, 6) == 0) rd_add(d, "contiguous=%s", "yes", 0);
+    /* Dense operands only; copies make up for it, its own or, where nobody needs it to run everything, others'. */
+    if (random_next(state, 3) == 0)
+        rd_add(d, "contiguous=%s", whole || random_next(state, 2) ? "yes:copy-strides=yes" : "yes", 0);
     if (random_next(state, 2)) rd_add(d, "no=%s", abilities[random_next(state, 8)], 0);
     if (random_next(state, 2)) {
         rd_add(d, "%s%llu", "delay=", random_next(state, 1000) + 1);

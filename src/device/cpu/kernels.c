@@ -2,6 +2,7 @@
 #include "device/cpu/kernels.h"
 
 #include "base/size.h"
+#include "device/cpu/gathered.h"
 #include "device/cpu/product.h"
 #include "device/cpu/reference.h"
 #include "device/cpu/weights.h"
@@ -15,7 +16,7 @@ static const plait_cpu_kernel *const families[] = {
     plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels, plait_cpu_hadamard_kernels,
 };
 
-static const plait_cpu_kernel *const fallbacks[] = {plait_cpu_reference_kernels};
+static const plait_cpu_kernel *const fallbacks[] = {plait_cpu_gathered_kernels, plait_cpu_reference_kernels};
 
 /* What a row without `accepts` takes. */
 static bool all_dense_floats(const plait_op_use *use, char *reason, size_t reason_bytes) {
@@ -57,15 +58,24 @@ static const plait_cpu_kernel *find_in(const plait_cpu_kernel *const *arrays, si
     return NULL;
 }
 
-const plait_cpu_kernel *plait_cpu_kernel_find(const plait_op_use *use, const plait_encoding *encodings,
-                                              uint32_t features, char *reason, size_t reason_bytes) {
-    static const plait_encoding all_file[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
+static const plait_encoding all_file[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
+
+const plait_cpu_kernel *plait_cpu_kernel_find_family(const plait_op_use *use, const plait_encoding *encodings,
+                                                     uint32_t features, char *reason, size_t reason_bytes) {
     char unread[8];
     if (!encodings) encodings = all_file;
     if (!reason || !reason_bytes) reason = unread, reason_bytes = sizeof unread;
     snprintf(reason, reason_bytes, "there is no kernel of %s", use->op->name);
+    return find_in(families, PLAIT_COUNT_OF(families), use, encodings, features, reason, reason_bytes);
+}
+
+const plait_cpu_kernel *plait_cpu_kernel_find(const plait_op_use *use, const plait_encoding *encodings,
+                                              uint32_t features, char *reason, size_t reason_bytes) {
+    char unread[8];
+    if (!encodings) encodings = all_file;
+    if (!reason || !reason_bytes) reason = unread, reason_bytes = sizeof unread;
     const plait_cpu_kernel *row =
-        find_in(families, PLAIT_COUNT_OF(families), use, encodings, features, reason, reason_bytes);
+        plait_cpu_kernel_find_family(use, encodings, features, reason, reason_bytes);
     if (!row)
         row = find_in(fallbacks, PLAIT_COUNT_OF(fallbacks), use, encodings, features, reason, reason_bytes);
     if (row) reason[0] = '\0';

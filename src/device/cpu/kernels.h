@@ -26,6 +26,10 @@ extern const plait_cpu_kernel plait_cpu_top_kernels[]; /* argmax, top_k, softmax
 const plait_cpu_kernel *plait_cpu_kernel_find(const plait_op_use *use, const plait_encoding *encodings,
                                               uint32_t features, char *reason, size_t reason_bytes);
 
+/* The same without what stands behind the families: rows for inputs that are not contiguous, and reference kernels. */
+const plait_cpu_kernel *plait_cpu_kernel_find_family(const plait_op_use *use, const plait_encoding *encodings,
+                                                     uint32_t features, char *reason, size_t reason_bytes);
+
 /* All rows in turn, best first, for tests and benchmarks; NULL from the end on. */
 const plait_cpu_kernel *plait_cpu_kernel_at(size_t index);
 

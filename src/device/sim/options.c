@@ -222,6 +222,7 @@ static const option_row rows[] = {
     {"max-dim", parse_count, AT(max_dim), 1, MAX_NUMBER},
     {"max-rank", parse_count, AT(max_rank), 1, PLAIT_MAX_RANK},
     {"contiguous", parse_yes, AT(contiguous), 0, 0},
+    {"copy-strides", parse_yes, AT(copies_strides), 0, 0},
     {"import", parse_yes, AT(import), 0, 0},
     {"copy-queues", parse_count, AT(copy_queues), 0, 16},
     {"bandwidth", parse_rate, AT(bandwidth), 0, 0},

@@ -19,10 +19,13 @@ static int rank_of(const plait_operand *operand) {
 }
 
 /* What stands against an operand; *n is what follows in the message, 0 for nothing. NULL: it is welcome. */
-static const char *objection(const plait_sim_options *options, const plait_operand *operand, uint64_t *n) {
+static const char *objection(const plait_sim_options *options, const plait_op_use *use,
+                             const plait_operand *operand, uint64_t *n) {
     *n = 0;
     if (options->lacks_type[operand->dtype]) return plait_dtype_name(operand->dtype);
-    if (options->contiguous && !plait_operand_is_dense(operand)) return "strides that are not dense";
+    bool copies = options->copies_strides && use->op->id == PLAIT_OP_copy;
+    if (options->contiguous && !copies && !plait_operand_is_dense(operand))
+        return "strides that are not dense";
     *n = options->max_rank;
     if (options->max_rank && (uint64_t)rank_of(operand) > options->max_rank) return "rank, beyond";
     *n = options->max_dim;
@@ -34,7 +37,7 @@ static const char *objection(const plait_sim_options *options, const plait_opera
 static bool welcome(const plait_sim_device *device, const plait_op_use *use, const plait_operand *operand,
                     const char *side, int i, char *reason, size_t reason_bytes) {
     uint64_t n;
-    const char *why = objection(&device->options, operand, &n);
+    const char *why = objection(&device->options, use, operand, &n);
     if (!why) return true;
     char limit[32] = "";
     if (n) snprintf(limit, sizeof limit, " %llu", (unsigned long long)n);
