@@ -261,6 +261,7 @@ static void touch_at(lives *l, uint32_t v, int32_t position) {
             uint32_t current = l->n_launches[value->device] - 1, known = l->arrived[v] - 1;
             uint32_t before = current > 0 ? current - 1 : 0;
             value->first = start_of_launch(l, value->device, known > before ? known : before);
+            value->came = true;
         }
     }
     if (position > value->last) value->last = position, value->held = false;
@@ -268,6 +269,7 @@ static void touch_at(lives *l, uint32_t v, int32_t position) {
 
 /* Something behind the launches up to this position has read or written the value. */
 static void hold_until(plait_plan_value *value, int32_t position) {
+    if (position > value->held_until) value->held_until = position;
     if (position >= value->last) value->last = position, value->held = true;
 }
 
@@ -400,8 +402,10 @@ static void close_lives(lives *l) {
         }
     for (size_t v = 0; v < plan->n_values; v++) {
         plait_plan_value *value = &plan->values[v];
-        if (value->first < 0 && l->arrived[v])
+        if (value->first < 0 && l->arrived[v]) {
             value->first = start_of_launch(l, value->device, l->arrived[v] - 1);
+            value->came = true;
+        }
         if (value->last >= plan->devices[value->device].n_positions)
             value->last = plan->devices[value->device].n_positions - 1;
         if (value->last < value->first) value->last = value->first;
@@ -418,6 +422,39 @@ plait_status plait_plan_find_lives(plait_plan *plan) {
     free(l.visits);
     plait_arena_deinit(&l.o.arena);
     return status;
+}
+
+/* ---- lives of one launch again ---- */
+
+/* Takes back the ends that the launch itself set; those that other queues set stay. */
+static void forget_ends(plait_plan_value *value, int32_t begin, int32_t end) {
+    if (!value->came && value->first >= begin && value->first < end) value->first = -1;
+    if (value->last >= begin && value->last < end) value->last = value->held_until, value->held = true;
+}
+
+static void set_ends(plait_plan_value *value, int32_t position) {
+    if (value->first < 0) value->first = position;
+    if (position > value->last) value->last = position, value->held = false;
+}
+
+void plait_plan_lives_of_launch(plait_plan *plan, const plait_plan_step *step) {
+    const plait_plan_segment *segment = &plan->segments[step->item];
+    const plait_prepared *prepared = &segment->prepared;
+    int32_t begin = step->position, end = begin + prepared->n_groups;
+    plait_plan_value *values = plan->values;
+    for (uint32_t n = 0; n < segment->n_nodes; n++) {
+        const plait_segment_node *node = &segment->nodes[n];
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->present >> i & 1u) forget_ends(&values[node->inputs[i].value], begin, end);
+        for (int o = 0; o < node->n_outputs; o++) forget_ends(&values[node->outputs[o].value], begin, end);
+    }
+    for (int g = 0; g < prepared->n_groups; g++)
+        for (int k = prepared->groups[g].first; k < prepared->groups[g].first + prepared->groups[g].n; k++) {
+            const plait_segment_node *node = &segment->nodes[prepared->order[k]];
+            for (int i = 0; i < node->n_inputs; i++)
+                if (node->present >> i & 1u) set_ends(&values[node->inputs[i].value], begin + g);
+            for (int o = 0; o < node->n_outputs; o++) set_ends(&values[node->outputs[o].value], begin + g);
+        }
 }
 
 /* ---- waits ---- */

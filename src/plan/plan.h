@@ -177,6 +177,7 @@ typedef struct plait_plan_value {
     uint32_t storage;
     int device;
     uint32_t slot;
+    int32_t held_until;          /* last position for which another queue needs its bytes, -1: none does */
     uint64_t offset, size_bytes; /* size aligned to the device's alignment */
     plait_encoding encoding;
     /* Positions of the device's launches between which its bytes belong to it, both included (order.c). What another
@@ -187,6 +188,7 @@ typedef struct plait_plan_value {
     bool is_output; /* read by the host at the end */
     bool arrives;   /* comes by a transfer */
     bool held;      /* read after the launch in which `last` lies: nobody takes over its bytes there */
+    bool came;      /* another queue had written it before a launch touched it: `first` is of that */
 } plait_plan_value;
 
 typedef struct plait_placement {
@@ -373,6 +375,8 @@ plait_status plait_plan_segment_nodes(plait_plan *plan);
 plait_status plait_plan_prepare(plait_plan *plan);
 /* How long each value needs its bytes, from the order of commands; positions of launches. */
 plait_status plait_plan_find_lives(plait_plan *plan);
+/* The same again where only the groups of this launch have other turns: in time proportional to the launch. */
+void plait_plan_lives_of_launch(plait_plan *plan, const plait_plan_step *step);
 /* Groups take other turns where that lowers the peak of memory (reorder.c); lives follow. */
 plait_status plait_plan_reorder(plait_plan *plan);
 plait_status plait_plan_assign_memory(plait_plan *plan);

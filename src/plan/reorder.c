@@ -437,12 +437,6 @@ static plait_status try_segment(plait_plan *plan, const plait_plan_step *step, c
     return *out_won ? apply(&l, p, arena) : PLAIT_OK;
 }
 
-static plait_status lives_again(plait_plan *plan) {
-    for (size_t v = 0; v < plan->n_values; v++) plan->values[v].first = plan->values[v].last = -1;
-    for (int d = 0; d < plan->context->n_devices; d++) plan->devices[d].n_positions = 0;
-    return plait_plan_find_lives(plan);
-}
-
 static plait_status reorder_device(plait_plan *plan, int device, plait_arena *arena) {
     bool won = true;
     for (int attempt = 0; won && attempt < ATTEMPTS; attempt++) {
@@ -455,7 +449,7 @@ static plait_status reorder_device(plait_plan *plan, int device, plait_arena *ar
         PLAIT_TRY(find_loose(plan, step, &top, arena, &loose));
         if (loose <= top.bytes / 1000 * WORTH) return PLAIT_OK;
         PLAIT_TRY(try_segment(plan, step, &top, arena, &won));
-        if (won) PLAIT_TRY(lives_again(plan));
+        if (won) plait_plan_lives_of_launch(plan, step);
     }
     return PLAIT_OK;
 }

@@ -142,6 +142,7 @@ static plait_status add_value(builder *b, uint32_t storage, int device, uint32_t
     plan->values[v] = (plait_plan_value){.storage = storage,
                                          .device = device,
                                          .slot = PLAIT_SLOT_ARENA,
+                                         .held_until = -1,
                                          .offset = PLAIT_NO_OFFSET,
                                          .first = -1,
                                          .last = -1,

@@ -150,6 +150,42 @@ static void test_random(void **state) {
     assert_true(turned > 0);
 }
 
+/* Lives as the passes left them are those that the whole list of commands gives, launch by launch or all at once. Devices
+ * that share nothing: else packing has drawn lives together. */
+static void check_lives(plait_plan *plan) {
+    plait_plan_value *kept = test_calloc(plan->n_values, sizeof *kept);
+    memcpy(kept, plan->values, plan->n_values * sizeof *kept);
+    for (size_t v = 0; v < plan->n_values; v++) {
+        plan->values[v].first = plan->values[v].last = plan->values[v].held_until = -1;
+        plan->values[v].held = plan->values[v].came = false;
+    }
+    for (int d = 0; d < plan->context->n_devices; d++) plan->devices[d].n_positions = 0;
+    assert_ok(plait_plan_find_lives(plan));
+    for (size_t v = 0; v < plan->n_values; v++) {
+        const plait_plan_value *is = &kept[v], *should = &plan->values[v];
+        if (is->first != should->first || is->last != should->last || is->held != should->held)
+            fail_msg("value %zu lives from %d to %d%s, expected %d to %d%s", v, is->first, is->last,
+                     is->held ? ", held" : "", should->first, should->last, should->held ? ", held" : "");
+    }
+    test_free(kept);
+}
+
+static void test_lives(void **state) {
+    static const char *const lists[] = {"fake:share=no", "fake:share=no:lack=matmul+attention,fake:share=no",
+                                        "fake:share=no:lack=silu,fake:share=no:lack=add,fake:share=no"};
+    int turned = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        fixture f = {0};
+        make(&f, random_graph_make(seed, 10 + (int)(seed % 150)), lists[seed % 3]);
+        turned += !in_old_order(f.plan) && seed % 3 != 0;
+        check_lives(f.plan);
+        destroy(&f);
+    }
+    print_message("lives of 300 plans, %d on several devices with groups in other turns\n", turned);
+    assert_true(turned > 0);
+}
+
 static int make_known(void **state) {
     (void)state;
     return fake_register() == PLAIT_OK ? 0 : -1;
@@ -157,6 +193,7 @@ static int make_known(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_branches), cmocka_unit_test(test_in_place),
-                                       cmocka_unit_test(test_models_stay), cmocka_unit_test(test_random)};
+                                       cmocka_unit_test(test_models_stay), cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_lives)};
     return cmocka_run_group_tests(tests, make_known, NULL);
 }
