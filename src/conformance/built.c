@@ -311,6 +311,7 @@ static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_w
     if (status == PLAIT_OK) status = plait_conf_scratch_create(&b, w->c->queue, &scratch);
     if (status == PLAIT_OK) status = launch_with(&b, scratch);
     w->n_groups = b.prepared.n_groups;
+    w->n_elided = b.prepared.n_elided;
     w->n_shared = b.n_shared;
     if (b.offsets) memcpy(w->shown, b.offsets, (size_t)w->n_values * sizeof *w->shown);
     if (scratch) w->c->v->buffer_destroy(scratch);

@@ -46,8 +46,9 @@ typedef struct plait_conf_work {
     unsigned char *uploaded;           /* the device's image before it ran; packed values in no form */
     plait_buffer *image;               /* Owned. */
     uint64_t *shown;                   /* where each value was in the image of the last run */
-    int n_groups, n_shared;            /* of the last run: groups; pairs of values that shared bytes */
-    double launch_ns, least_ns;        /* of the last run, when it is timed: median, and the least */
+    int n_groups, n_elided,
+        n_shared; /* of the last run: groups; values that never existed; pairs that shared bytes */
+    double launch_ns, least_ns; /* of the last run, when it is timed: median, and the least */
     bool timed;
 } plait_conf_work;
 

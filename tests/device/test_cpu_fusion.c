@@ -12,9 +12,10 @@
 #include "base/size.h"
 #include "conformance/built.h"
 #include "conformance/fill.h"
+#include "op/attrs.h"
 #include "op/reference.h"
 
-enum { K = 256, BOUND = 5 };
+enum { K = 256, BOUND = 5, EXPERTS = 60, BEST = 6 };
 
 typedef struct pattern {
     plait_conf conf;
@@ -38,7 +39,10 @@ static int node(pattern *p, plait_op_id op, int a, int b) {
     int inputs[2] = {a, b};
     plait_op_use use;
     plait_op_use_init(&use, plait_op_get(op));
-    if (use.op->n_attrs) use.attrs[0].f = 0.5;
+    if (op == PLAIT_OP_top_k)
+        use.attrs[PLAIT_TOP_K_K].i = BEST;
+    else if (use.op->n_attrs)
+        use.attrs[0].f = 0.5;
     int t = plait_conf_apply(&p->w, &use, b < 0 ? 1 : 2, inputs, tokens(1));
     if (t < 0) fail_msg("%s", plait_error_message());
     return t;
@@ -135,24 +139,44 @@ static void tangled(pattern *p) {
     need(p, d);
 }
 
+/* The choice of experts: probabilities, the best of them with their ids, shares that sum to 1. The ids are a second
+ * output; what somebody else reads too stays. Returns the probabilities. */
+static int choose_experts(pattern *p) {
+    int probabilities = node(p, PLAIT_OP_softmax, product(p, EXPERTS, x_of(p)), -1);
+    int best = node(p, PLAIT_OP_top_k, probabilities, -1);
+    need(p, best + 1);
+    need(p, node(p, PLAIT_OP_softmax, best, -1));
+    return probabilities;
+}
+
+static void experts(pattern *p) {
+    choose_experts(p);
+}
+
+static void experts_seen(pattern *p) {
+    need(p, choose_experts(p));
+}
+
 static const struct {
     const char *name;
     void (*draw)(pattern *p);
-    int nodes, groups;
+    int nodes, groups, elided;
 } patterns[] = {
-    {"products of one x", products_of_one_x, 3, 1},
-    {"norm and products", norm_and_products, 4, 1},
-    {"a norm that is kept", norm_that_is_kept, 2, 1},
-    {"norm, gate and up, swiglu", gated, 4, 1},
-    {"geglu of up and gate", gated_other_way, 3, 1},
-    {"norm, product, residual", residual, 3, 1},
-    {"residual first", residual_first, 3, 1},
-    {"bias", bias, 2, 1},
-    {"rows, then products", rows_then_products, 5, 2},
-    {"elementwise", elementwise, 3, 1},
-    {"gate of a product with itself", gate_of_itself, 2, 2},
-    {"sum of two products", sum_of_products, 3, 2},
-    {"tangled residuals", tangled, 4, 2},
+    {"products of one x", products_of_one_x, 3, 1, 0},
+    {"norm and products", norm_and_products, 4, 1, 1},
+    {"a norm that is kept", norm_that_is_kept, 2, 1, 0},
+    {"norm, gate and up, swiglu", gated, 4, 1, 3},
+    {"geglu of up and gate", gated_other_way, 3, 1, 2},
+    {"norm, product, residual", residual, 3, 1, 2},
+    {"residual first", residual_first, 3, 1, 2},
+    {"bias", bias, 2, 1, 1},
+    {"rows, then products", rows_then_products, 5, 2, 1},
+    {"elementwise", elementwise, 3, 1, 2},
+    {"gate of a product with itself", gate_of_itself, 2, 2, 0},
+    {"sum of two products", sum_of_products, 3, 2, 0},
+    {"tangled residuals", tangled, 4, 2, 1},
+    {"the choice of experts", experts, 4, 2, 2},
+    {"a choice of which more is seen", experts_seen, 4, 2, 1},
 };
 
 /* ---- running ---- */
@@ -189,6 +213,9 @@ static void run_pattern(const char *device, size_t which, plait_dtype weights, i
     assert_int_equal(p.w.n_nodes, patterns[which].nodes);
     if (p.w.n_groups != patterns[which].groups)
         fail_msg("%s: %d groups, expected %d", patterns[which].name, p.w.n_groups, patterns[which].groups);
+    if (p.w.n_elided != patterns[which].elided)
+        fail_msg("%s: %d values never exist, expected %d", patterns[which].name, p.w.n_elided,
+                 patterns[which].elided);
     assert_equal_bytes(&p, single, fused);
     assert_int_equal(plait_conf_run_device(&p.w, PLAIT_CONF_SHARING, fused), PLAIT_OK);
     assert_equal_bytes(&p, single, fused);

@@ -46,10 +46,11 @@ typedef struct plait_cpu_kernel {
     /* Does units [begin, end) of a phase on thread number `thread`. */
     void (*run)(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread);
 
-    /* The same work by rows, where the op is local to rows; NULL where it is not. Does rows [begin, end) of output
-     * 0 (rows are flattened over dims 1 to 3, dim 1 fastest), reading of every input with output 0's dims only the
-     * same rows, and gives the bytes that `run` gives. Nodes that have it are run row by row one after the other
-     * without a barrier, and right before a product that reads them. Uses no scratch. */
+    /* The same work by rows, where the op is local to rows; NULL where it is not. Does rows [begin, end) of every
+     * output (rows are flattened over dims 1 to 3, dim 1 fastest; outputs have equally many), reading of every input
+     * with output 0's dims 1 to 3 only the same rows, and gives the bytes that `run` gives. Nodes that have it are
+     * run row by row one after the other without a barrier, and right before a product that reads them. Uses no
+     * scratch. */
     void (*run_rows)(const plait_cpu_call *call, int64_t begin, int64_t end);
 } plait_cpu_kernel;
 

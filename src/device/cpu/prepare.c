@@ -69,17 +69,23 @@ static void scan(chooser *c, bool (*wants)(chooser *c, int n)) {
 
 /* ---- rows ---- */
 
-static bool has_rows(const chooser *c, int n) {
-    return c->r->kernels[n]->run_rows && node_of(c, n)->n_outputs == 1 &&
-           node_of(c, n)->outputs[0].shape.dims[0] <= MAX_CHAIN_ROW;
-}
-
 static bool same_rows(const plait_segment_operand *a, const plait_segment_operand *b) {
     for (int d = 1; d < PLAIT_MAX_RANK; d++)
         if (a->shape.dims[d] != b->shape.dims[d]) return false;
     if (a->outer.dim != b->outer.dim) return false;
     return a->outer.dim < 0 || (a->outer.axis == b->outer.axis && a->outer.a == b->outer.a &&
                                 a->outer.b == b->outer.b && a->outer.c == b->outer.c);
+}
+
+/* Every output is made row by row, of the same rows. */
+static bool has_rows(const chooser *c, int n) {
+    const plait_segment_node *node = node_of(c, n);
+    if (!c->r->kernels[n]->run_rows) return false;
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].shape.dims[0] > MAX_CHAIN_ROW ||
+            !same_rows(&node->outputs[i], &node->outputs[0]))
+            return false;
+    return true;
 }
 
 /* Where two nodes of a chain touch one value, and one writes it, they must mean the same rows of it. */

@@ -1,4 +1,5 @@
-/* Kernels of softmax (a unit is a row), argmax and top_k.
+/* Kernels of softmax (a unit is a row), argmax and top_k; top_k of few from short columns, as a router has them, works
+ * row by row, so that softmax, top_k and what normalises its values run as one.
  *
  * The best of a column are found in parts of PART elements, then among the parts' best. An entry is one number that
  * orders as plait_better does: the value's bits made monotonic (0 for NaN, both zeros alike), then the id, lower
@@ -8,9 +9,10 @@
 #include "tensor/float16.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { PART = 16384 };
+enum { PART = 16384, FEW = 64 };
 
 /* ---- entries ---- */
 
@@ -122,12 +124,8 @@ static void best_part(const plait_cpu_call *call, int64_t n, int64_t part) {
     memset(heap + held, 0, (size_t)(k - held) * sizeof *heap);
 }
 
-static void best_column(const plait_cpu_call *call, int64_t n) {
-    const plait_op_use *use = &call->use;
-    int64_t k = wanted(use), held = 0;
-    uint64_t *parts = (uint64_t *)call->scratch + n * column_entries(use), *best = parts + k * parts_of(use);
-    for (int64_t i = 0; i < k * parts_of(use); i++)
-        if (parts[i]) offer(best, &held, k, parts[i]);
+/* Column n of the results from a heap of its best. */
+static void store_best(const plait_op_use *use, int64_t n, uint64_t *best, int64_t held) {
     sort_heap(best, held);
     if (use->op->id != PLAIT_OP_top_k) {
         plait_ref_set_id(&use->outputs[0], n, 0,
@@ -141,6 +139,15 @@ static void best_column(const plait_cpu_call *call, int64_t n) {
     }
 }
 
+static void best_column(const plait_cpu_call *call, int64_t n) {
+    const plait_op_use *use = &call->use;
+    int64_t k = wanted(use), held = 0;
+    uint64_t *parts = (uint64_t *)call->scratch + n * column_entries(use), *best = parts + k * parts_of(use);
+    for (int64_t i = 0; i < k * parts_of(use); i++)
+        if (parts[i]) offer(best, &held, k, parts[i]);
+    store_best(use, n, best, held);
+}
+
 static void best_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     int64_t parts = parts_of(&call->use);
     (void)thread;
@@ -150,6 +157,37 @@ static void best_run(const plait_cpu_call *call, int phase, int64_t begin, int64
         else
             best_column(call, unit);
     }
+}
+
+/* ---- top_k, few of a short column: a unit is a column ---- */
+
+static bool few_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
+                        size_t reason_bytes) {
+    (void)encodings;
+    if (wanted(use) <= FEW && use->inputs[0].dims[0] <= PART)
+        return plait_cpu_rows_accepted(use, reason, reason_bytes);
+    snprintf(reason, reason_bytes, "%lld of %lld are not few of a short column", (long long)wanted(use),
+             (long long)use->inputs[0].dims[0]);
+    return false;
+}
+
+static int64_t few_units(const plait_cpu_call *call, int phase) {
+    (void)phase;
+    return call->use.inputs[0].dims[1];
+}
+
+static void few_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
+    const plait_op_use *use = &call->use;
+    const plait_cpu_simd *simd = plait_cpu_simd_for(call->features);
+    uint64_t heap[FEW];
+    for (int64_t n = begin; n < end; n++)
+        store_best(use, n, heap,
+                   best_of_part(simd, column_of(use, n), 0, use->inputs[0].dims[0], wanted(use), heap));
+}
+
+static void few_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
+    (void)phase, (void)thread;
+    few_rows(call, begin, end);
 }
 
 /* ---- softmax ---- */
@@ -187,6 +225,13 @@ static void softmax_run(const plait_cpu_call *call, int phase, int64_t begin, in
 
 const plait_cpu_kernel plait_cpu_top_kernels[] = {
     BEST(argmax),
+    {.op = PLAIT_OP_top_k,
+     .name = "top_k_few",
+     .n_phases = 1,
+     .accepts = few_accepts,
+     .units = few_units,
+     .run = few_run,
+     .run_rows = few_rows},
     BEST(top_k),
     {.op = PLAIT_OP_softmax,
      .name = "softmax",
