@@ -7,7 +7,8 @@
  *
  * Each row is the median of its rounds, pass by pass. `plan` is the sum of what the planner does itself (residence, place,
  * segment, lives, reorder, memory, order, verify, arena); preparing and compiling are the devices' work and stand apart. `find` is an equal graph,
- * built again, that finds its plan in a cache. `ratio` is the arena beside its lower bound on the worst device.
+ * built again, that finds its plan in a cache. `ratio` is the arena beside its lower bound on the worst device, `bytes` all
+ * arenas and inputs together.
  *
  * Not a test: nothing is checked. */
 #include "graphs.h"
@@ -40,6 +41,7 @@ typedef struct measured {
     int n_rounds;
     size_t n_nodes, n_values, n_transfers;
     uint64_t arena_bytes, bound_bytes; /* where their ratio is worst */
+    uint64_t all_bytes;
 } measured;
 
 static int by_value(const void *a, const void *b) {
@@ -57,7 +59,7 @@ static void print_head(void) {
     printf(" %9s", columns[GRAPH]);
     printf(" %9s", columns[RESIDENCE]);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) printf(" %9s", columns[p]);
-    printf(" %9s %6s %6s\n", "plan", "find", "ratio");
+    printf(" %9s %6s %6s %11s\n", "plan", "find", "ratio", "bytes");
 }
 
 static void print_row(const char *name, measured *m) {
@@ -70,14 +72,17 @@ static void print_row(const char *name, measured *m) {
         if (p != PLAIT_PASS_PREPARE && p != PLAIT_PASS_COMPILE) sum += ns;
         printf(" %9.0f", ns);
     }
-    printf(" %9.0f %6.2f %6.3f\n", sum, median_per_node(m, FIND),
-           m->bound_bytes ? (double)m->arena_bytes / (double)m->bound_bytes : 1);
+    printf(" %9.0f %6.2f %6.3f %11llu\n", sum, median_per_node(m, FIND),
+           m->bound_bytes ? (double)m->arena_bytes / (double)m->bound_bytes : 1,
+           (unsigned long long)m->all_bytes);
     fflush(stdout);
 }
 
 static void note_memory(measured *m, const plait_plan *plan) {
+    m->all_bytes = 0;
     for (int d = 0; d < plan->context->n_devices; d++) {
         const plait_plan_device *row = &plan->devices[d];
+        m->all_bytes += row->arena_bytes + row->input_bytes;
         bool worse = !m->bound_bytes || (double)row->arena_bytes * (double)m->bound_bytes >
                                             (double)m->arena_bytes * (double)row->bound_bytes;
         if (row->bound_bytes && worse) m->arena_bytes = row->arena_bytes, m->bound_bytes = row->bound_bytes;
