@@ -322,6 +322,22 @@ typedef struct plait_device_figures {
     uint64_t write_ns, read_ns, peer_ns;
 } plait_device_figures;
 
+/* The figures by name, in their order: X(field), each a uint64_t. */
+#define PLAIT_DEVICE_FIGURES(X)                                                                              \
+    X(integer_flop_per_s)                                                                                    \
+    X(float_flop_per_s)                                                                                      \
+    X(attention_flop_per_s)                                                                                  \
+    X(weight_bytes_per_s)                                                                                    \
+    X(bytes_per_s)                                                                                           \
+    X(launch_ns)                                                                                             \
+    X(node_ns)                                                                                               \
+    X(write_bytes_per_s)                                                                                     \
+    X(read_bytes_per_s)                                                                                      \
+    X(peer_bytes_per_s)                                                                                      \
+    X(write_ns)                                                                                              \
+    X(read_ns)                                                                                               \
+    X(peer_ns)
+
 /* A weight and who reads it, for `encodings`. */
 typedef struct plait_weight_use {
     plait_dtype dtype;

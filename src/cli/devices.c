@@ -25,25 +25,10 @@ static void text_json(plait_strbuf *out, const char *name, const char *value) {
 
 static const char *const sources[] = {"stated", "cached", "measured"};
 
-#define FIGURES(X)                                                                                           \
-    X(integer_flop_per_s)                                                                                    \
-    X(float_flop_per_s)                                                                                      \
-    X(attention_flop_per_s)                                                                                  \
-    X(weight_bytes_per_s)                                                                                    \
-    X(bytes_per_s)                                                                                           \
-    X(launch_ns)                                                                                             \
-    X(node_ns)                                                                                               \
-    X(write_bytes_per_s)                                                                                     \
-    X(read_bytes_per_s)                                                                                      \
-    X(peer_bytes_per_s)                                                                                      \
-    X(write_ns)                                                                                              \
-    X(read_ns)                                                                                               \
-    X(peer_ns)
-
 static void figures_json(plait_strbuf *out, const plait_device_figures *f, plait_figures_source source) {
     plait_strbuf_printf(out, ",\"figures\":{\"source\":\"%s\"", sources[source]);
 #define PRINT(name) bytes_json(out, #name, f->name);
-    FIGURES(PRINT)
+    PLAIT_DEVICE_FIGURES(PRINT)
 #undef PRINT
     plait_strbuf_append_char(out, '}');
 }

@@ -23,22 +23,6 @@ enum { VERSION = 1, MAX_FILE_BYTES = 1 << 16 };
 #define BUILD "optimised"
 #endif
 
-/* Fields of a file, in its order. */
-#define FIELDS(X)                                                                                            \
-    X(integer_flop_per_s)                                                                                    \
-    X(float_flop_per_s)                                                                                      \
-    X(attention_flop_per_s)                                                                                  \
-    X(weight_bytes_per_s)                                                                                    \
-    X(bytes_per_s)                                                                                           \
-    X(launch_ns)                                                                                             \
-    X(node_ns)                                                                                               \
-    X(write_bytes_per_s)                                                                                     \
-    X(read_bytes_per_s)                                                                                      \
-    X(peer_bytes_per_s)                                                                                      \
-    X(write_ns)                                                                                              \
-    X(read_ns)                                                                                               \
-    X(peer_ns)
-
 /* What the figures depend on. Free memory is not in it, nor the name that a context gave. */
 static void print_identity(const plait_device_info *info, plait_strbuf *out) {
     plait_strbuf_printf(out, "%s; %s; %s; %d threads; %llu bytes; %s", info->kind, info->description,
@@ -54,7 +38,7 @@ static void print_file(const plait_device_info *info, const plait_device_figures
     plait_strbuf_printf(out, "{\"version\":%d,\"device\":", VERSION);
     plait_strbuf_json_string(out, plait_strbuf_text(&identity));
 #define PRINT(name) plait_strbuf_printf(out, ",\"" #name "\":%llu", (unsigned long long)figures->name);
-    FIELDS(PRINT)
+    PLAIT_DEVICE_FIGURES(PRINT)
 #undef PRINT
     plait_strbuf_append(out, "}\n");
     plait_strbuf_inherit(out, &identity);
@@ -113,7 +97,7 @@ static plait_status read_figures(const plait_device_info *info, const plait_strb
     plait_strbuf again;
     const char *bytes = plait_strbuf_text(text);
 #define PICK(name) figures.name = pick(bytes, #name);
-    FIELDS(PICK)
+    PLAIT_DEVICE_FIGURES(PICK)
 #undef PICK
     plait_strbuf_init(&again, 0);
     print_file(info, &figures, &again);

@@ -10,16 +10,12 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "device/processors.h"
+#include "device/ring.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_LISTS = 16, MAX_LISTS = 1 << 20, SPINS = 2000 };
-
-typedef struct command_list {
-    const plait_command *commands;
-    int n;
-} command_list;
+enum { SPINS = 2000 };
 
 typedef struct host_queue {
     plait_queue base;
@@ -28,8 +24,7 @@ typedef struct host_queue {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something was submitted, or done */
     plait_thread thread;
-    command_list *ring; /* Owned. `capacity` places, list number i at i % capacity. */
-    size_t capacity;
+    plait_command_ring ring;
     _Atomic uint64_t submitted, done; /* lists; written under the lock, read by spinners without */
     _Atomic bool failed;              /* set after `failure` is written, for good */
     plait_error_record failure;       /* under the lock until `failed` */
@@ -166,7 +161,7 @@ void plait_host_queue_fail(plait_queue *base, const plait_error_record *failure)
     keep_failure((host_queue *)base, failure);
 }
 
-static void run_list(host_queue *queue, const command_list *list) {
+static void run_list(host_queue *queue, const plait_command_list *list) {
     for (int i = 0; i < list->n; i++) {
         const plait_command *command = &list->commands[i];
         if (!atomic_load_explicit(&queue->failed, memory_order_acquire)) {
@@ -188,7 +183,7 @@ static bool is_idle(host_queue *queue, uint64_t done) {
 }
 
 /* Waits for a list; false when the queue ends and nothing is left. */
-static bool next_list(host_queue *queue, command_list *out) {
+static bool next_list(host_queue *queue, plait_command_list *out) {
     uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
     if (is_idle(queue, done) && plait_spin_begin()) {
         for (int i = 0; i < SPINS && is_idle(queue, done); i++) plait_cpu_relax();
@@ -197,14 +192,14 @@ static bool next_list(host_queue *queue, command_list *out) {
     pthread_mutex_lock(&queue->lock);
     while (queue->submitted == done && !queue->stop) pthread_cond_wait(&queue->changed, &queue->lock);
     bool more = queue->submitted != done;
-    if (more) *out = queue->ring[done % queue->capacity];
+    if (more) *out = *plait_command_ring_at(&queue->ring, done);
     pthread_mutex_unlock(&queue->lock);
     return more;
 }
 
 static void *queue_main(void *argument) {
     host_queue *queue = argument;
-    command_list list;
+    plait_command_list list;
     if (queue->hooks->begin) queue->hooks->begin(queue->base.device);
     while (next_list(queue, &list)) {
         run_list(queue, &list);
@@ -214,24 +209,6 @@ static void *queue_main(void *argument) {
         pthread_mutex_unlock(&queue->lock);
     }
     return NULL;
-}
-
-/* With the lock held: room for one more list. */
-static plait_status make_room(host_queue *queue) {
-    uint64_t in_flight = queue->submitted - queue->done;
-    if (in_flight < queue->capacity) return PLAIT_OK;
-    if (queue->capacity >= MAX_LISTS)
-        return plait_error(PLAIT_LIMIT, "%s: %llu command lists wait in a queue", queue->base.device->name,
-                           (unsigned long long)in_flight);
-    size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_LISTS;
-    command_list *ring = plait_alloc_array(capacity, sizeof *ring);
-    if (!ring) return plait_error_memory("queue", capacity * sizeof *ring);
-    for (uint64_t i = queue->done; i != queue->submitted; i++)
-        ring[i % capacity] = queue->ring[i % queue->capacity];
-    free(queue->ring);
-    queue->ring = ring;
-    queue->capacity = capacity;
-    return PLAIT_OK;
 }
 
 /* ---- the vtable's part ---- */
@@ -244,7 +221,8 @@ static plait_status start(host_queue *queue) {
     }
     queue->lock_ready = true;
     if (queue->runs_inline) return PLAIT_OK;
-    PLAIT_TRY(make_room(queue));
+    PLAIT_TRY(
+        plait_command_ring_reserve(&queue->ring, queue->base.device->name, queue->done, queue->submitted));
     return plait_thread_start(&queue->thread, "plait-queue", queue_main, queue);
 }
 
@@ -276,22 +254,23 @@ void plait_host_queue_destroy(plait_queue *base) {
         pthread_cond_destroy(&queue->changed);
         pthread_mutex_destroy(&queue->lock);
     }
-    free(queue->ring);
+    plait_command_ring_deinit(&queue->ring);
     free(queue);
 }
 
 plait_status plait_host_submit(plait_queue *base, const plait_command *commands, int n) {
     host_queue *queue = (host_queue *)base;
-    command_list list = {commands, n};
+    plait_command_list list = {commands, n};
     if (n < 0) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %d commands", base->device->name, n);
     if (queue->runs_inline) {
         run_list(queue, &list);
         return PLAIT_OK;
     }
     pthread_mutex_lock(&queue->lock);
-    plait_status status = make_room(queue);
+    plait_status status =
+        plait_command_ring_reserve(&queue->ring, queue->base.device->name, queue->done, queue->submitted);
     if (status == PLAIT_OK) {
-        queue->ring[queue->submitted % queue->capacity] = list;
+        *plait_command_ring_at(&queue->ring, queue->submitted) = list;
         queue->submitted++;
         pthread_cond_broadcast(&queue->changed);
     }

@@ -12,16 +12,12 @@
 #include "base/alloc.h"
 #include "base/os.h"
 #include "base/size.h"
+#include "device/ring.h"
 #include "plait/host_queue.h"
 
 #include <stdlib.h>
 
-enum { FIRST_LISTS = 16, MAX_LISTS = 1 << 20, MAX_BATCH = 16 };
-
-typedef struct command_list {
-    const plait_command *commands;
-    int n;
-} command_list;
+enum { MAX_BATCH = 16 };
 
 struct plait_sim_queue {
     plait_queue base;
@@ -39,8 +35,7 @@ struct plait_sim_queue {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     bool stop;
-    command_list *ring; /* Owned. `capacity` places, list number i at i % capacity. */
-    size_t capacity;
+    plait_command_ring ring;
     uint64_t submitted, done, taken; /* lists; `taken` is the one whose commands are handed out */
     int at;                          /* next command of list `taken` */
     _Atomic bool failed;             /* set after `failure` is written, for good */
@@ -247,7 +242,8 @@ static void execute(plait_sim_queue *queue, const plait_command *command, const 
 
 /* With the lock held: steps over lists whose commands are all taken. */
 static void skip_empty(plait_sim_queue *queue) {
-    while (queue->taken < queue->submitted && queue->at == queue->ring[queue->taken % queue->capacity].n) {
+    while (queue->taken < queue->submitted &&
+           queue->at == plait_command_ring_at(&queue->ring, queue->taken)->n) {
         queue->taken++;
         queue->at = 0;
     }
@@ -274,7 +270,7 @@ static const plait_command *next_command(plait_sim_queue *queue, bool wait) {
         pthread_cond_wait(&queue->changed, &queue->lock);
     }
     if (queue->taken < queue->submitted)
-        command = &queue->ring[queue->taken % queue->capacity].commands[queue->at];
+        command = &plait_command_ring_at(&queue->ring, queue->taken)->commands[queue->at];
     pthread_mutex_unlock(&queue->lock);
     return command;
 }
@@ -376,23 +372,6 @@ static plait_status join_device(plait_sim_device *device, plait_sim_queue *queue
     return status;
 }
 
-static plait_status make_room(plait_sim_queue *queue) {
-    uint64_t in_flight = queue->submitted - queue->done;
-    if (in_flight < queue->capacity) return PLAIT_OK;
-    if (queue->capacity >= MAX_LISTS)
-        return plait_error(PLAIT_LIMIT, "%s: %llu command lists wait in a queue", queue->base.device->name,
-                           (unsigned long long)in_flight);
-    size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_LISTS;
-    command_list *ring = plait_alloc_array(capacity, sizeof *ring);
-    if (!ring) return plait_error_memory("queue", capacity * sizeof *ring);
-    for (uint64_t i = queue->done; i != queue->submitted; i++)
-        ring[i % capacity] = queue->ring[i % queue->capacity];
-    free(queue->ring);
-    queue->ring = ring;
-    queue->capacity = capacity;
-    return PLAIT_OK;
-}
-
 static plait_status start(plait_sim_device *device, plait_sim_queue *queue) {
     if (pthread_mutex_init(&queue->lock, NULL) != 0) return plait_error_memory("queue", 0);
     if (pthread_cond_init(&queue->changed, NULL) != 0) {
@@ -400,7 +379,8 @@ static plait_status start(plait_sim_device *device, plait_sim_queue *queue) {
         return plait_error_memory("queue", 0);
     }
     queue->lock_ready = true;
-    PLAIT_TRY(make_room(queue));
+    PLAIT_TRY(
+        plait_command_ring_reserve(&queue->ring, queue->base.device->name, queue->done, queue->submitted));
     PLAIT_TRY(device->inner->vtable->queue_create(device->inner, PLAIT_QUEUE_INLINE, &queue->inner));
     PLAIT_TRY(device->inner->vtable->queue_create(device->inner, PLAIT_QUEUE_INLINE, &queue->inner_launches));
     PLAIT_TRY(join_device(device, queue));
@@ -439,7 +419,7 @@ void plait_sim_queue_destroy(plait_queue *base) {
     if (queue->inner) device->inner->vtable->queue_destroy(queue->inner);
     if (queue->inner_launches) device->inner->vtable->queue_destroy(queue->inner_launches);
     free(queue->slots);
-    free(queue->ring);
+    plait_command_ring_deinit(&queue->ring);
     free(queue->name);
     free(queue);
 }
@@ -449,9 +429,10 @@ plait_status plait_sim_submit(plait_queue *base, const plait_command *commands, 
     if (n < 0) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %d commands", base->device->name, n);
     PLAIT_TRY(plait_sim_alive(device_of(queue)));
     pthread_mutex_lock(&queue->lock);
-    plait_status status = make_room(queue);
+    plait_status status =
+        plait_command_ring_reserve(&queue->ring, queue->base.device->name, queue->done, queue->submitted);
     if (status == PLAIT_OK) {
-        queue->ring[queue->submitted++ % queue->capacity] = (command_list){commands, n};
+        *plait_command_ring_at(&queue->ring, queue->submitted++) = (plait_command_list){commands, n};
         pthread_cond_broadcast(&queue->changed);
     }
     pthread_mutex_unlock(&queue->lock);
