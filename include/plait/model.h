@@ -22,10 +22,11 @@ typedef struct plait_model plait_model;
 
 /* Zeroed: what the file says and what is usual. */
 typedef struct plait_model_options {
-    int64_t context;   /* tokens that a sequence may hold; 0: the file's own, reduced to what fits */
-    int64_t batch;     /* most tokens of one step; 0: 512 */
+    int64_t context;   /* tokens that a sequence may hold; 0: the file's own, or less if that is what fits */
+    int64_t batch;     /* most tokens of one step; 0: 512, or less if that is what fits */
     int64_t sequences; /* most sequences of a session; 0: 1 */
     bool kv_given;     /* k_type and v_type are set; otherwise f16 */
+    bool kv_open;      /* where they are not: q8_0 instead, if that is what fits */
     plait_dtype k_type, v_type;
     /* How the model is spread over the devices of the context; see plait/plan.h and docs/placement.md. All of these are
      * borrowed for the call. */
@@ -38,11 +39,14 @@ typedef struct plait_model_options {
     bool no_packing; /* keep weights in file form */
     bool skip_verify;
     bool dry;     /* plan only: no memory is taken, no session can be created */
-    bool fit_off; /* take the context as given, or fail */
+    bool fit_off; /* what is left open is not chosen: the file's context, a batch of 512, or failure */
+    const uint64_t *margin_bytes; /* [device] left free of what is free now; NULL: one part in 32 of it */
 } plait_model_options;
 
-/* Opens a file (all its parts). `context` must outlive the model; options may be NULL. Errors: what the file lacks,
- * with names, expected and actual shapes; OUT_OF_MEMORY with the sums when it does not fit. */
+/* Opens a file (all its parts). What the options leave open is chosen by planning alone, from metadata, before anything
+ * is loaded or allocated: the fastest setting that fits (docs/fit.md). `context` must outlive the model; options may be
+ * NULL. Errors: what the file lacks, with names, expected and actual shapes; OUT_OF_MEMORY, with what is needed and what
+ * there is on each device, when nothing fits. */
 plait_status plait_model_open(plait_model **out, plait_context *context, const char *path,
                               const plait_model_options *options);
 plait_model *plait_model_retain(plait_model *model);
@@ -66,6 +70,9 @@ void plait_model_describe(const plait_model *model, plait_model_facts *out);
 const plait_gguf *plait_model_gguf(const plait_model *model);
 const plait_tokenizer *plait_model_tokenizer(const plait_model *model);
 plait_status plait_model_need_tokenizer(const plait_model *model, const plait_tokenizer **out);
+/* Options of the command line that give the same plans again on the same devices: "--ctx 8192 --batch 512 --kv f16 --ratio
+ * 20,12". Whoever has them needs no choice. Borrowed. */
+const char *plait_model_flags(const plait_model *model);
 /* The plan of the layers; of the tails by kind: 0 argmax, 1 n best, 2 all logits. */
 const plait_plan *plait_model_plan(const plait_model *model);
 const plait_plan *plait_model_tail_plan(const plait_model *model, int kind);

@@ -50,6 +50,7 @@ typedef enum plait_split {
  * Both 0: it hardly ever runs. */
 typedef struct plait_expected_steps {
     double single, full;
+    double keys; /* that a query of attention sees then; 0: a quarter of what the caches hold */
 } plait_expected_steps;
 
 /* docs/placement.md says how these decide. Arrays are borrowed for the call; those of devices have an entry for each
@@ -63,16 +64,20 @@ typedef struct plait_residence_options {
         *ratio; /* [device] shares of the bytes of weights and state, none negative, not all 0; NULL: none.
                           * A device of share 0 holds nothing and runs only what nobody else can run */
     /* Most bytes a device may hold: weights that are not used in the mapped file, state of one session, and `reserve`.
-     * NULL: what is free now, less one part in 32. */
+     * NULL: what is free now, less a margin. */
     const uint64_t *budget_bytes;
-    const uint64_t *reserve_bytes;     /* kept for temporaries; NULL: nothing */
+    const uint64_t *margin_bytes;  /* [device] left free of what is free now; NULL: one part in 32 of it */
+    const uint64_t *reserve_bytes; /* kept for temporaries; NULL: nothing */
     const plait_expected_steps *steps; /* [graph]; NULL: each graph runs once, at its bounds */
+    bool *
+        out_full; /* NULL, or set to whether the devices' memory was too small: other things run out of memory too */
 } plait_residence_options;
 
 /* Decides residence for the weights and states of all `graphs` (same names mean the same thing; shapes must
  * agree). Nothing is allocated on devices yet. Graphs and context must outlive the residence. With several devices their
  * figures are asked for (plait/cost.h), memory is kept to the budgets, and a failure to do so is OUT_OF_MEMORY with what
- * is needed and what there is on each device. UNSUPPORTED: no device runs a node. */
+ * is needed and what there is on each device; with one, only plait_residence_check judges. UNSUPPORTED: no device runs a
+ * node. */
 plait_status plait_residence_create(plait_residence **out, plait_context *context,
                                     const plait_graph *const *graphs, int n_graphs,
                                     const plait_residence_options *options);
@@ -86,7 +91,7 @@ void plait_residence_shares(const plait_residence *residence, int device, double
                             int *out_n_blocks);
 /* What a session and the plans of a model take on a device beside the weights, at most. OUT_OF_MEMORY, with what is needed
  * and what there is on each device, when that and the weights exceed a budget: then decide again, with `reserve_bytes`.
- * temporary_bytes has an entry for each device. With one device there is nothing to check. */
+ * temporary_bytes has an entry for each device: as much as they take there, padding included. */
 plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes);
 /* Allocates, packs and copies all weights; shows progress through the context's logger, and can be cancelled
  * by it. After a failure the residence can only be destroyed. */
@@ -124,8 +129,9 @@ void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uin
 typedef struct plait_plan_options {
     plait_residence *residence; /* retained; NULL: the plan makes one, with zeroed weights to be written */
     bool skip_verify;           /* proof off (to measure its cost) */
-    bool exact;                 /* same bytes for any batching and number of devices of one class */
-    plait_split split;          /* of the residence that the plan makes itself */
+    bool dry;          /* no programs and no memory: to be looked at, not to be run. Not kept in a cache */
+    bool exact;        /* same bytes for any batching and number of devices of one class */
+    plait_split split; /* of the residence that the plan makes itself */
     plait_expected_steps steps; /* what predicted times are weighed by; both 0: steps at the bounds */
     const char *name;           /* for messages; NULL: the graph's */
     plait_plan_cache *cache;    /* of the same context; NULL: always a new plan */

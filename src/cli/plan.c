@@ -17,9 +17,12 @@ static const plait_plan *plan_at(const plait_model *model, int i) {
     return i == 0 ? plait_model_plan(model) : plait_model_tail_plan(model, i - 1);
 }
 
-static void print_memory(const plait_model_facts *f, plait_strbuf *out) {
-    plait_strbuf_printf(out, "%s, %lld layers, context %lld, steps of up to %lld tokens\nweights: packed ",
-                        f->architecture, (long long)f->n_layers, (long long)f->context, (long long)f->batch);
+static void print_memory(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
+    plait_strbuf_printf(out,
+                        "%s, %lld layers, context %lld, steps of up to %lld tokens\n"
+                        "the same again: %s\nweights: packed ",
+                        f->architecture, (long long)f->n_layers, (long long)f->context, (long long)f->batch,
+                        plait_model_flags(model));
     plait_strbuf_bytes(out, f->weight_private_bytes);
     plait_strbuf_append(out, ", mapped ");
     plait_strbuf_bytes(out, f->weight_mapped_bytes);
@@ -42,7 +45,7 @@ static plait_status append(plait_status (*print)(const plait_plan *, char **), c
 }
 
 static plait_status print_text(const plait_model *model, const plait_model_facts *facts, plait_strbuf *out) {
-    print_memory(facts, out);
+    print_memory(model, facts, out);
     for (int i = 0; i < N_PLANS; i++) {
         plait_strbuf_append_char(out, '\n');
         PLAIT_TRY(append(plait_plan_print, plan_at(model, i), out));
@@ -54,6 +57,8 @@ static plait_status print_text(const plait_model *model, const plait_model_facts
 static plait_status print_json(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
     plait_strbuf_append(out, "{\"architecture\":");
     plait_strbuf_json_string(out, f->architecture);
+    plait_strbuf_append(out, ",\"flags\":");
+    plait_strbuf_json_string(out, plait_model_flags(model));
     plait_strbuf_printf(
         out,
         ",\"context\":%lld,\"batch\":%lld,\"weight_private_bytes\":%llu,\"weight_mapped_bytes\":%llu,"
@@ -148,7 +153,7 @@ const plait_cli_command plait_cli_plan = {
         "of the layers and those of the outputs: the best token only (argmax), the n best (best), all "
         "logits.\n\n"
         "--json prints "
-        "{\"architecture\",\"context\",\"batch\",\"weight_private_bytes\",\"weight_mapped_bytes\","
+        "{\"architecture\",\"flags\",\"context\",\"batch\",\"weight_private_bytes\",\"weight_mapped_bytes\","
         "\"state_bytes\",\"temporary_bytes\",\"plans\":{\"layers\":{...},\"argmax\":{...},\"best\":{...},"
         "\"logits\":{...}}}; docs/command-line.md describes the plans.\n\n"
         "--compare reads a trace that was made with the same model, devices and options, predicts the steps "

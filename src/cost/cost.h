@@ -61,6 +61,9 @@ typedef struct plait_work {
 /* Work of a node; dims at their bounds (values NULL) or at given values. `use` is room that the call may write to. */
 void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t node, const int64_t *values,
                      plait_op_use *use, plait_work *out);
+/* The same where caches hold so many keys at most. */
+void plait_cost_work_keys(const plait_cost *cost, const plait_graph *graph, uint32_t node,
+                          const int64_t *values, double keys, plait_op_use *use, plait_work *out);
 /* Time of the work on a device, in nanoseconds. A launch is not in it. */
 double plait_cost_time(const plait_cost *cost, int device, const plait_work *work);
 /* Time of n transfers from one device to another that move this many bytes together. */

@@ -2,6 +2,9 @@
  * plus what every node costs. Invariant: pure functions; the same shapes and figures give the same number. */
 #include "cost/cost.h"
 
+#include "base/size.h"
+#include "op/attrs.h"
+
 static bool is_weight(const plait_graph *graph, uint32_t tensor) {
     return graph->storages[graph->tensors[tensor].storage].kind == PLAIT_STORAGE_WEIGHT;
 }
@@ -15,10 +18,9 @@ static double weight_bytes(const plait_graph *graph, const plait_graph_node *nod
     return bytes;
 }
 
-void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t n, const int64_t *values,
-                     plait_op_use *use, plait_work *out) {
-    const plait_graph_node *node = &graph->nodes[n];
-    plait_graph_use(graph, n, values, use);
+/* Work of a use of the node. */
+static void count_work(const plait_cost *cost, const plait_graph *graph, const plait_graph_node *node,
+                       const plait_op_use *use, plait_work *out) {
     *out = (plait_work){.kind = (plait_cost_class)cost->classes[use->op->id],
                         .flop = plait_op_flop(use),
                         .bytes = plait_op_bytes(use)};
@@ -27,6 +29,24 @@ void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t 
     out->weight_bytes = weight_bytes(graph, node, use);
     if (out->weight_bytes > out->bytes) out->weight_bytes = out->bytes; /* at 0 columns nothing is read */
     out->bytes -= out->weight_bytes;
+}
+
+void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t n, const int64_t *values,
+                     plait_op_use *use, plait_work *out) {
+    plait_graph_use(graph, n, values, use);
+    count_work(cost, graph, &graph->nodes[n], use, out);
+}
+
+void plait_cost_work_keys(const plait_cost *cost, const plait_graph *graph, uint32_t n, const int64_t *values,
+                          double keys, plait_op_use *use, plait_work *out) {
+    plait_graph_use(graph, n, values, use);
+    if (use->op->id == PLAIT_OP_attention) {
+        int64_t *pages = &use->inputs[PLAIT_ATTENTION_PAGES].dims[0];
+        int64_t page_len = plait_max_i64(1, use->inputs[PLAIT_ATTENTION_K].dims[1]);
+        double needed = (keys + (double)page_len - 1) / (double)page_len;
+        if (needed < (double)*pages) *pages = plait_max_i64(1, (int64_t)needed);
+    }
+    count_work(cost, graph, &graph->nodes[n], use, out);
 }
 
 static double slower(double a, double b) {

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "device/context.h"
+#include "plan/explain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,22 +160,37 @@ static plait_status build_copies(plait_model *model, plait_engine *engine) {
 
 /* ---- plans ---- */
 
-/* Graphs in one order for everybody, and how often each runs in a typical use: a prompt that fills a step, then answers
- * token by token, of which the best is taken. */
-enum { GRAPH_LAYERS, GRAPH_COPIES, GRAPH_TAILS, N_GRAPHS = GRAPH_TAILS + PLAIT_TAIL_COUNT, ANSWER = 64 };
+/* Graphs in one order for everybody, and how often each runs in a typical use: a prompt in as few steps as the batch
+ * allows, then answers token by token, of which the best is taken; caches hold the prompt. */
+enum {
+    GRAPH_LAYERS,
+    GRAPH_COPIES,
+    GRAPH_TAILS,
+    N_GRAPHS = GRAPH_TAILS + PLAIT_TAIL_COUNT,
+    PROMPT = 512,
+    ANSWER = 64
+};
 
 static const plait_graph *graph_at(const plait_engine *engine, int g) {
     if (g == GRAPH_LAYERS) return engine->layers;
     return g == GRAPH_COPIES ? engine->copies : engine->tails[g - GRAPH_TAILS];
 }
 
-static plait_plan **plan_at(plait_engine *engine, int g) {
+static plait_plan **place_of(plait_engine *engine, int g) {
     if (g == GRAPH_LAYERS) return &engine->layers_plan;
     return g == GRAPH_COPIES ? &engine->copies_plan : &engine->tail_plans[g - GRAPH_TAILS];
 }
 
-static plait_expected_steps steps_of(int g) {
-    if (g == GRAPH_LAYERS) return (plait_expected_steps){.single = ANSWER, .full = 1};
+static plait_plan *plan_at(const plait_engine *engine, int g) {
+    if (g == GRAPH_LAYERS) return engine->layers_plan;
+    return g == GRAPH_COPIES ? engine->copies_plan : engine->tail_plans[g - GRAPH_TAILS];
+}
+
+static plait_expected_steps steps_of(const plait_model *model, int g) {
+    int64_t batch = model->options.batch;
+    if (g == GRAPH_LAYERS)
+        return (plait_expected_steps){
+            .single = ANSWER, .full = (double)((PROMPT + batch - 1) / batch), .keys = PROMPT};
     return g == GRAPH_TAILS + PLAIT_TAIL_ARGMAX ? (plait_expected_steps){.single = ANSWER}
                                                 : (plait_expected_steps){0};
 }
@@ -182,14 +198,17 @@ static plait_expected_steps steps_of(int g) {
 static plait_status make_residence(const plait_model *model, plait_engine *engine) {
     const plait_graph *graphs[N_GRAPHS];
     plait_expected_steps steps[N_GRAPHS];
-    for (int g = 0; g < N_GRAPHS; g++) graphs[g] = graph_at(engine, g), steps[g] = steps_of(g);
+    for (int g = 0; g < N_GRAPHS; g++) graphs[g] = graph_at(engine, g), steps[g] = steps_of(model, g);
     plait_residence_options options = {.pins = model->options.pins,
                                        .n_pins = model->options.n_pins,
                                        .no_packing = model->options.no_packing,
                                        .split = model->options.split,
                                        .ratio = model->options.ratio,
+                                       .budget_bytes = model->budget_bytes,
+                                       .margin_bytes = model->options.margin_bytes,
                                        .reserve_bytes = engine->reserve_bytes,
-                                       .steps = steps};
+                                       .steps = steps,
+                                       .out_full = &engine->full};
     return plait_residence_create(&engine->residence, model->context, graphs, N_GRAPHS, &options);
 }
 
@@ -197,36 +216,73 @@ static plait_status make_plans(const plait_model *model, plait_engine *engine) {
     for (int g = 0; g < N_GRAPHS; g++) {
         plait_plan_options options = {.residence = engine->residence,
                                       .skip_verify = model->options.skip_verify,
+                                      .dry = true,
                                       .exact = model->options.exact,
-                                      .steps = steps_of(g)};
-        PLAIT_TRY(plait_plan_make(plan_at(engine, g), model->context, graph_at(engine, g), &options));
+                                      .steps = steps_of(model, g)};
+        PLAIT_TRY(plait_plan_make(place_of(engine, g), model->context, graph_at(engine, g), &options));
     }
     return PLAIT_OK;
 }
 
 static void release_plans(plait_engine *engine) {
     for (int g = 0; g < N_GRAPHS; g++) {
-        plait_plan_release(*plan_at(engine, g));
-        *plan_at(engine, g) = NULL;
+        plait_plan_release(plan_at(engine, g));
+        *place_of(engine, g) = NULL;
     }
     plait_residence_release(engine->residence);
     engine->residence = NULL;
 }
 
-/* Temporaries of each device, which its plans share; inputs have memory of their own in each run. */
-static void measure_temporaries(const plait_model *model, plait_engine *engine, uint64_t *out) {
-    engine->temporary_bytes = 0;
-    for (int d = 0; d < plait_context_device_count(model->context); d++) {
-        uint64_t most = 0, inputs = 0;
-        for (int g = 0; g < N_GRAPHS; g++) {
-            uint64_t temporary_bytes, input_bytes;
-            plait_plan_device_bytes(*plan_at(engine, g), d, &temporary_bytes, &input_bytes);
-            most = temporary_bytes > most ? temporary_bytes : most;
-            inputs += input_bytes;
-        }
-        out[d] = most + inputs;
-        if (most > engine->temporary_bytes) engine->temporary_bytes = most;
+/* A buffer that is asked for even where nothing lies in it, as slots have one always. */
+static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint64_t n, uint64_t *sum) {
+    uint64_t taken;
+    PLAIT_TRY(device->vtable->allocation_bytes(device, size_bytes ? size_bytes : 1, PLAIT_BUFFER_TEMPORARY,
+                                               &taken));
+    if (!plait_mul_u64(taken, n, &taken) || !plait_add_u64(*sum, taken, sum))
+        return plait_error(PLAIT_OUT_OF_RANGE, "temporaries on %s: sizes overflow", device->name);
+    return PLAIT_OK;
+}
+
+/* What plans take of a device beside weights and state: the arena, which they share, and the inputs of every run, which
+ * has as many places as steps may be in flight. */
+static plait_status measure_device(plait_engine *engine, int d, uint64_t *out) {
+    uint64_t arena = 0, inputs = 0;
+    for (int g = 0; g < N_GRAPHS; g++) {
+        const plait_plan *plan = plan_at(engine, g);
+        plait_device *device = plan->context->devices[d].device;
+        plait_plan_memory memory;
+        if (plan->devices[d].n_positions == 0) continue;
+        PLAIT_TRY(plait_plan_memory_on(plan, d, &memory));
+        if (memory.temporary_bytes == 0) PLAIT_TRY(add_buffer(device, 1, 1, &memory.taken_bytes));
+        if (memory.taken_bytes > arena) arena = memory.taken_bytes;
+        if (memory.temporary_bytes > engine->temporary_bytes)
+            engine->temporary_bytes = memory.temporary_bytes;
+        uint64_t least = memory.temporary_bytes ? memory.temporary_bytes : 1;
+        if (least > engine->arena_bytes[d]) engine->arena_bytes[d] = least;
+        PLAIT_TRY(add_buffer(device, memory.input_bytes, (uint64_t)plan->depth, &inputs));
     }
+    if (!plait_add_u64(arena, inputs, out))
+        return plait_error(PLAIT_OUT_OF_RANGE, "temporaries: sizes overflow");
+    return PLAIT_OK;
+}
+
+static plait_status measure_temporaries(plait_engine *engine, size_t n_devices, uint64_t *out) {
+    engine->temporary_bytes = 0;
+    memset(engine->arena_bytes, 0, n_devices * sizeof *engine->arena_bytes);
+    for (size_t d = 0; d < n_devices; d++) PLAIT_TRY(measure_device(engine, (int)d, &out[d]));
+    return PLAIT_OK;
+}
+
+/* Room for temporaries where residence did not leave enough: as much as they take, and where that was left and something
+ * else did not fit (the padding of buffers), as much more as was lacking. */
+static void reserve_more(plait_engine *engine, int d, uint64_t temporary) {
+    const plait_residence_device *row = &engine->residence->devices[d];
+    uint64_t budget = engine->residence->budget_bytes[d], *reserve = &engine->reserve_bytes[d], need;
+    if (!plait_add_u64(row->taken_bytes, temporary, &need)) return;
+    if (temporary > *reserve)
+        *reserve = temporary;
+    else if (need > budget)
+        *reserve += need - budget;
 }
 
 /* Residence is decided before plans tell how large temporaries are. Where they do not fit beside it, residence is decided
@@ -235,11 +291,10 @@ static void measure_temporaries(const plait_model *model, plait_engine *engine, 
 static plait_status plan_within_memory(plait_model *model, plait_engine *engine) {
     enum { ATTEMPTS = 4 };
     size_t n = (size_t)plait_context_device_count(model->context);
-    uint64_t *temporary = plait_alloc_array(n, sizeof *temporary);
-    if (!temporary) return plait_error_memory("plans", n);
     plait_status status = PLAIT_OK;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         uint32_t n_denied = model->context->n_denied;
+        engine->full = false;
         status = make_residence(model, engine);
         if (status == PLAIT_OK) status = make_plans(model, engine);
         if (status != PLAIT_OK && model->context->n_denied > n_denied) {
@@ -248,15 +303,14 @@ static plait_status plan_within_memory(plait_model *model, plait_engine *engine)
             attempt--;
             continue;
         }
+        if (status == PLAIT_OK) status = measure_temporaries(engine, n, engine->taken_bytes);
         if (status != PLAIT_OK) break;
-        measure_temporaries(model, engine, temporary);
-        status = plait_residence_check(engine->residence, temporary);
-        if (status == PLAIT_OK || attempt + 1 == ATTEMPTS) break;
-        for (size_t d = 0; d < n; d++)
-            if (temporary[d] > engine->reserve_bytes[d]) engine->reserve_bytes[d] = temporary[d];
+        status = plait_residence_check(engine->residence, engine->taken_bytes);
+        engine->full = status != PLAIT_OK;
+        if (status == PLAIT_OK || n == 1 || attempt + 1 == ATTEMPTS) break;
+        for (size_t d = 0; d < n; d++) reserve_more(engine, (int)d, engine->taken_bytes[d]);
         release_plans(engine);
     }
-    free(temporary);
     return status;
 }
 
@@ -278,11 +332,42 @@ plait_status plait_engine_build(plait_model *model, int64_t context, plait_engin
     for (int t = 0; t < PLAIT_TAIL_COUNT; t++) PLAIT_TRY(build_tail(model, engine, (plait_tail)t));
     PLAIT_TRY(build_copies(model, engine));
     size_t n_devices = (size_t)plait_context_device_count(model->context);
-    engine->reserve_bytes = plait_alloc_array(n_devices, sizeof *engine->reserve_bytes);
+    engine->reserve_bytes = plait_alloc_array(3 * n_devices, sizeof *engine->reserve_bytes);
     if (!engine->reserve_bytes) return plait_error_memory("plans", n_devices);
+    if (model->reserve_bytes)
+        memcpy(engine->reserve_bytes, model->reserve_bytes, n_devices * sizeof *engine->reserve_bytes);
+    engine->arena_bytes = engine->reserve_bytes + n_devices;
+    engine->taken_bytes = engine->reserve_bytes + 2 * n_devices;
     PLAIT_TRY(plan_within_memory(model, engine));
     add_bytes(model, engine);
     return PLAIT_OK;
+}
+
+/* The arenas come first, as large as the largest plan needs: one that grows takes the memory of two for a while. */
+plait_status plait_engine_complete(plait_model *model, plait_engine *engine) {
+    for (int d = 0; d < plait_context_device_count(model->context); d++)
+        PLAIT_TRY(plait_context_reserve_arena(model->context, d, engine->arena_bytes[d]));
+    for (int g = 0; g < N_GRAPHS; g++) PLAIT_TRY(plait_plan_complete(plan_at(engine, g)));
+    return PLAIT_OK;
+}
+
+plait_status plait_engine_time(const plait_engine *engine, double *out_ns) {
+    double layers, tail;
+    PLAIT_TRY(plait_forecast_use(engine->layers_plan, &layers));
+    PLAIT_TRY(plait_forecast_use(engine->tail_plans[PLAIT_TAIL_ARGMAX], &tail));
+    *out_ns = layers + tail;
+    return PLAIT_OK;
+}
+
+bool plait_engine_same(const plait_engine *a, const plait_engine *b) {
+    if (!plait_residence_same(a->residence, b->residence)) return false;
+    for (int g = 0; g < N_GRAPHS; g++) {
+        const plait_plan *x = plan_at(a, g), *y = plan_at(b, g);
+        if (x->graph->n_nodes != y->graph->n_nodes) return false;
+        for (size_t n = 0; n < x->graph->n_nodes; n++)
+            if (x->placements[n].device != y->placements[n].device) return false;
+    }
+    return true;
 }
 
 void plait_engine_destroy(plait_engine *engine) {

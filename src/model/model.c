@@ -1,7 +1,8 @@
-/* Opening a model: file, architecture, hyperparameters, the length of context that fits, loading.
+/* The two ends of opening a model: file, architecture, hyperparameters; then, with an engine that fits, loading. What
+ * lies between, the choice of context, batch, types and split, is the room fit's.
  *
- * Invariant: memory for weights and cache is taken only after the sum of all private memory was compared with what
- * is free; a failure at any point frees everything. */
+ * Invariant: memory for weights and cache is taken only after plans were compared with what is free; a failure at any point
+ * frees everything. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -9,11 +10,12 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "base/strbuf.h"
+#include "device/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORTEST_CONTEXT = 512, USUAL_BATCH = 512, MOST_SEQUENCES = 4096, MOST_BATCH = 65536 };
+enum { MOST_SEQUENCES = 4096, MOST_BATCH = 65536 };
 
 const char *plait_model_architecture(size_t index) {
     const plait_arch *arch = plait_arch_at(index);
@@ -40,9 +42,8 @@ static plait_status fill_options(plait_model *model, const plait_model_options *
     plait_model_options *o = &model->options;
     if (given) *o = *given;
     if (!o->kv_given) o->k_type = o->v_type = PLAIT_F16;
-    if (o->batch == 0) o->batch = USUAL_BATCH;
     if (o->sequences == 0) o->sequences = 1;
-    PLAIT_TRY(check_count("batch", o->batch, 1, MOST_BATCH));
+    PLAIT_TRY(check_count("batch", o->batch, 0, MOST_BATCH));
     PLAIT_TRY(check_count("sequences", o->sequences, 1, MOST_SEQUENCES));
     PLAIT_TRY(check_count("context", o->context, 0, INT32_MAX));
     PLAIT_TRY(check_kv_type("keys", o->k_type, model->hp.k_dim));
@@ -51,55 +52,7 @@ static plait_status fill_options(plait_model *model, const plait_model_options *
     return PLAIT_OK;
 }
 
-/* ---- what fits ---- */
-
-static plait_status does_not_fit(const plait_model *model, const plait_engine *e, uint64_t need,
-                                 uint64_t available) {
-    plait_strbuf s;
-    plait_strbuf_init(&s, 0);
-    plait_strbuf_printf(&s, "%s: does not fit: packed weights ", plait_gguf_path(model->gguf));
-    plait_strbuf_bytes(&s, e->private_bytes);
-    plait_strbuf_append(&s, ", cache ");
-    plait_strbuf_bytes(&s, e->state_bytes);
-    plait_strbuf_printf(&s, " (context %lld), temporaries ", (long long)e->context);
-    plait_strbuf_bytes(&s, e->temporary_bytes);
-    plait_strbuf_append(&s, ": ");
-    plait_strbuf_bytes(&s, need);
-    plait_strbuf_append(&s, " in all, free are ");
-    plait_strbuf_bytes(&s, available);
-    plait_status status = plait_error(PLAIT_OUT_OF_MEMORY, "%s", plait_strbuf_text(&s));
-    plait_strbuf_deinit(&s);
-    return status;
-}
-
-/* Private memory of the engine against what is free. Several devices have been judged one by one when their residence was
- * decided. */
-static plait_status check_fit(const plait_model *model, const plait_engine *e, uint64_t available) {
-    uint64_t need;
-    if (plait_context_device_count(model->context) > 1) return PLAIT_OK;
-    if (!plait_add_u64(e->private_bytes, e->state_bytes, &need) ||
-        !plait_add_u64(need, e->temporary_bytes, &need))
-        need = UINT64_MAX;
-    return need <= available ? PLAIT_OK : does_not_fit(model, e, need, available);
-}
-
-/* Builds for the wanted context, and for shorter ones when it was not asked for and does not fit. */
-static plait_status choose_context(plait_model *model) {
-    const plait_model_options *o = &model->options;
-    int64_t context = o->context ? o->context : model->hp.context_trained;
-    plait_device *first = plait_context_device(model->context, 0);
-    uint64_t total, available;
-    PLAIT_TRY(first->vtable->memory_query(first, &total, &available));
-    for (;;) {
-        plait_status status = plait_engine_build(model, context, &model->engine);
-        if (status != PLAIT_OK && status != PLAIT_OUT_OF_MEMORY) return status;
-        if (status == PLAIT_OK) status = o->dry ? PLAIT_OK : check_fit(model, &model->engine, available);
-        if (status == PLAIT_OK) return PLAIT_OK;
-        if (o->context || o->fit_off || context <= SHORTEST_CONTEXT) return status;
-        plait_engine_destroy(&model->engine);
-        context = plait_max_i64(SHORTEST_CONTEXT, context / 2);
-    }
-}
+/* ---- what was chosen ---- */
 
 /* What each of several devices got, and what it was asked to take. */
 static plait_status say_shares(const plait_model *model) {
@@ -131,9 +84,6 @@ static plait_status say_shares(const plait_model *model) {
 
 static void say_what_fits(const plait_model *model) {
     const plait_logger *logger = plait_context_logger(model->context);
-    if (model->engine.context < model->hp.context_trained && !model->options.context)
-        plait_log(logger, PLAIT_LOG_WARNING, "context reduced from %lld to %lld tokens to fit into memory",
-                  (long long)model->hp.context_trained, (long long)model->engine.context);
     if (model->engine.mapped_bytes > plait_os_memory_available())
         plait_log(
             logger, PLAIT_LOG_WARNING,
@@ -187,35 +137,53 @@ static plait_status open_tokenizer(plait_model *model) {
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
-static plait_status open_model(plait_model *model, const char *path, const plait_model_options *options) {
+static plait_status read_model(plait_model *model, const char *path, const plait_model_options *options) {
     plait_gguf_options how = {.read_into_memory = options && options->no_mmap};
     PLAIT_TRY(plait_gguf_open(&model->gguf, path, &how));
     PLAIT_TRY(find_architecture(model));
     PLAIT_TRY(plait_hparams_read(&model->hp, model->gguf, model->arch, &model->arena));
-    PLAIT_TRY(fill_options(model, options));
-    PLAIT_TRY(choose_context(model));
-    PLAIT_TRY(open_tokenizer(model));
-    if (model->options.dry) return PLAIT_OK;
-    say_what_fits(model);
-    PLAIT_TRY(say_shares(model));
-    plait_weight_source source = {.find = find_weight, .release = release_weight, .user = model};
-    return plait_error_context(plait_residence_load(model->engine.residence, &source), "%s", path);
+    return fill_options(model, options);
 }
 
-plait_status plait_model_open(plait_model **out, plait_context *context, const char *path,
-                              const plait_model_options *options) {
+plait_status plait_model_create(plait_model **out, plait_context *context, const char *path,
+                                const plait_model_options *options) {
     plait_model *model = plait_alloc_array(1, sizeof *model);
     if (!model) return plait_error_memory("model", sizeof *model);
     atomic_init(&model->references, 1);
     model->context = context;
     plait_arena_init(&model->arena, 0);
-    plait_status status = open_model(model, path, options);
+    plait_status status = read_model(model, path, options);
     if (status != PLAIT_OK) {
         plait_model_release(model);
         return status;
     }
     *out = model;
     return PLAIT_OK;
+}
+
+/* A device that refuses what it had accepted is not asked again; then everything is planned anew without it. */
+static plait_status complete(plait_model *model) {
+    for (;;) {
+        uint32_t n_denied = model->context->n_denied;
+        int64_t context = model->engine.context;
+        plait_status status = plait_engine_complete(model, &model->engine);
+        if (status == PLAIT_OK || model->context->n_denied == n_denied) return status;
+        plait_engine_destroy(&model->engine);
+        PLAIT_TRY(plait_engine_build(model, context, &model->engine));
+    }
+}
+
+plait_status plait_model_finish(plait_model *model, plait_engine *engine) {
+    model->engine = *engine;
+    *engine = (plait_engine){0};
+    PLAIT_TRY(open_tokenizer(model));
+    if (model->options.dry) return PLAIT_OK;
+    PLAIT_TRY(complete(model));
+    say_what_fits(model);
+    PLAIT_TRY(say_shares(model));
+    plait_weight_source source = {.find = find_weight, .release = release_weight, .user = model};
+    return plait_error_context(plait_residence_load(model->engine.residence, &source), "%s",
+                               plait_gguf_path(model->gguf));
 }
 
 plait_model *plait_model_retain(plait_model *model) {
@@ -229,6 +197,7 @@ void plait_model_release(plait_model *model) {
     plait_tokenizer_destroy(model->tokenizer);
     plait_gguf_release(model->gguf);
     plait_arena_deinit(&model->arena);
+    free(model->flags);
     free(model);
 }
 
@@ -279,6 +248,10 @@ plait_status plait_model_need_tokenizer(const plait_model *model, const plait_to
     if (!model->tokenizer) return plait_error_raise(&model->tokenizer_failure);
     *out = model->tokenizer;
     return PLAIT_OK;
+}
+
+const char *plait_model_flags(const plait_model *model) {
+    return model->flags ? model->flags : "";
 }
 
 const plait_plan *plait_model_plan(const plait_model *model) {

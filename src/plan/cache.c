@@ -70,7 +70,7 @@ void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uin
 }
 
 /* Every option that changes a plan is compared here: who adds one, adds it here, or plans get confused. */
-_Static_assert(sizeof(plait_plan_options) == 5 * sizeof(void *) + 2 * sizeof(double),
+_Static_assert(sizeof(plait_plan_options) == 5 * sizeof(void *) + 3 * sizeof(double),
                "compare the new option in suits()");
 
 static bool suits(const entry *e, const plait_graph *graph, const plait_plan_options *options) {
@@ -79,8 +79,8 @@ static bool suits(const entry *e, const plait_graph *graph, const plait_plan_opt
     return e->residence == options->residence && (e->residence || e->split == options->split) &&
            e->plan->exact == options->exact && e->plan->depth == plait_plan_depth(options) &&
            steps->single == options->steps.single && steps->full == options->steps.full &&
-           (e->proved || options->skip_verify) && strcmp(e->plan->name, name) == 0 &&
-           plait_graph_same(e->plan->source, graph);
+           steps->keys == options->steps.keys && (e->proved || options->skip_verify) &&
+           strcmp(e->plan->name, name) == 0 && plait_graph_same(e->plan->source, graph);
 }
 
 /* A reference to the plan that suits, or NULL. The lock is held. */

@@ -56,6 +56,8 @@ plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, 
 plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out);
 /* Every dim at its bound. */
 plait_status plait_forecast_largest(const plait_explained *e, plait_arena *arena, plait_forecast *out);
+/* Time of all the steps that the plan was made to expect, with the keys expected; 0 where times are not known. */
+plait_status plait_forecast_use(const plait_plan *plan, double *out_ns);
 
 /* ---- names ---- */
 

@@ -69,14 +69,20 @@ static double move_ns(const plait_explained *e, const plait_plan_step *step, uin
 typedef struct moment {
     const int64_t *dims;
     const float *node_ns; /* [node * n_devices + device], or NULL */
+    double keys;          /* that caches hold at most; 0: all that they can */
 } moment;
 
 static double node_ns(const plait_explained *e, uint32_t node, int device, const moment *m) {
     plait_op_use use;
     plait_work work;
     size_t n_devices = (size_t)e->plan->context->n_devices;
-    if (m->node_ns) return (double)m->node_ns[(size_t)node * n_devices + (size_t)device];
-    plait_cost_work(&e->cost, e->plan->graph, node, m->dims, &use, &work);
+    plait_op_id op = e->plan->graph->nodes[node].op->id;
+    bool fewer = m->keys > 0 && e->cost.classes[op] == PLAIT_COST_ATTENTION;
+    if (m->node_ns && !fewer) return (double)m->node_ns[(size_t)node * n_devices + (size_t)device];
+    if (fewer)
+        plait_cost_work_keys(&e->cost, e->plan->graph, node, m->dims, m->keys, &use, &work);
+    else
+        plait_cost_work(&e->cost, e->plan->graph, node, m->dims, &use, &work);
     return plait_cost_time(&e->cost, device, &work);
 }
 
@@ -146,16 +152,37 @@ plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, 
     return make(e, &(moment){.dims = dims}, arena, out);
 }
 
-plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
+static plait_status smallest(const plait_explained *e, double keys, plait_arena *arena, plait_forecast *out) {
     const plait_graph *graph = e->plan->graph;
     int64_t *dims = plait_arena_alloc(arena, graph->n_dims, sizeof *dims);
     if (!dims) return plait_error_memory("forecast", graph->n_dims);
     for (size_t d = 0; d < graph->n_dims; d++) dims[d] = graph->dims[d].bound > 0;
     const float *known = e->plan->weighed ? e->plan->weighed->single_ns : NULL;
-    return make(e, &(moment){dims, known}, arena, out);
+    return make(e, &(moment){dims, known, keys}, arena, out);
+}
+
+plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
+    return smallest(e, 0, arena, out);
+}
+
+static plait_status largest(const plait_explained *e, double keys, plait_arena *arena, plait_forecast *out) {
+    const float *known = e->plan->weighed ? e->plan->weighed->full_ns : NULL;
+    return make(e, &(moment){e->plan->bounds, known, keys}, arena, out);
 }
 
 plait_status plait_forecast_largest(const plait_explained *e, plait_arena *arena, plait_forecast *out) {
-    const float *known = e->plan->weighed ? e->plan->weighed->full_ns : NULL;
-    return make(e, &(moment){e->plan->bounds, known}, arena, out);
+    return largest(e, 0, arena, out);
+}
+
+plait_status plait_forecast_use(const plait_plan *plan, double *out_ns) {
+    plait_expected_steps steps = plan->steps_expected;
+    plait_explained e;
+    plait_forecast one = {0}, full = {0};
+    *out_ns = 0;
+    plait_status status = plait_explain(&e, plan);
+    if (status == PLAIT_OK && e.timed && steps.single > 0) status = smallest(&e, steps.keys, &e.arena, &one);
+    if (status == PLAIT_OK && e.timed && steps.full > 0) status = largest(&e, steps.keys, &e.arena, &full);
+    if (status == PLAIT_OK) *out_ns = steps.single * one.end_ns + steps.full * full.end_ns;
+    plait_explained_deinit(&e);
+    return status;
 }

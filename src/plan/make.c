@@ -139,6 +139,7 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     plait_plan_find_residents(plan);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) {
         if (p == PLAIT_PASS_VERIFY && options && options->skip_verify) continue;
+        if (p >= PLAIT_PASS_COMPILE && options && options->dry) break;
         uint64_t before = plait_time_ns();
         PLAIT_TRY(passes[p](plan));
         plan->pass_ns[p] = plait_time_ns() - before;
@@ -147,6 +148,12 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     if (plan->context->n_devices > 1) PLAIT_TRY(forecast(plan, &plan->facts));
     plan->facts.verify_ns = plan->pass_ns[PLAIT_PASS_VERIFY];
     plan->facts.plan_ns = plait_time_ns() - begin - plan->facts.verify_ns;
+    return PLAIT_OK;
+}
+
+plait_status plait_plan_complete(plait_plan *plan) {
+    for (int p = PLAIT_PASS_COMPILE; p < PLAIT_PASS_COUNT; p++)
+        PLAIT_TRY(plait_error_context(passes[p](plan), "plan of %s", plan->name));
     return PLAIT_OK;
 }
 
@@ -188,7 +195,8 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
 plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
                              const plait_plan_options *options) {
     if (!graph->sealed) return plait_error(PLAIT_WRONG_STATE, "plan: graph %s is not sealed", graph->name);
-    if (options && options->cache) return plait_plan_cache_make(options->cache, out, context, graph, options);
+    if (options && options->cache && !options->dry)
+        return plait_plan_cache_make(options->cache, out, context, graph, options);
     return plait_plan_make_new(out, context, graph, options);
 }
 

@@ -87,6 +87,8 @@ typedef struct plait_residence_device {
     uint64_t *weight_bytes; /* [n_weights] their sizes, known from the start */
     size_t n_weights;
     uint64_t private_bytes, mapped_bytes, state_bytes;
+    uint64_t
+        taken_bytes; /* of the device's memory for weights and state, the padding of their buffers included */
 } plait_residence_device;
 
 /* A block of the model (number -1: what stands before or behind all blocks) and where it lives. Where there are very many,
@@ -123,11 +125,19 @@ struct plait_residence {
     /* Of several devices: blocks in order of their numbers, what stands before all first, what stands behind last. */
     plait_residence_block *blocks;
     size_t n_blocks;
-    double *asked;          /* [device] shares, NULL without ratio */
-    uint64_t idle;          /* devices of share 0 */
-    uint64_t *budget_bytes; /* [device], NULL with one device */
-    bool own_budgets;       /* the caller gave each device its own; else host memory is shared */
+    double *asked;                         /* [device] shares, NULL without ratio */
+    uint64_t idle;                         /* devices of share 0 */
+    uint64_t *budget_bytes, *margin_bytes; /* [device] what may be taken; what is left free beside it */
+    bool own_budgets; /* the caller gave each device its own; else host memory is shared */
 };
+
+/* What is on the devices: budgets of memory, from the options or from what is free now less a margin. Temporaries of
+ * earlier plans are there already, and the arena in which they lie will serve the coming ones as well. */
+plait_status plait_residence_find_budgets(plait_residence *residence, const plait_residence_options *options);
+/* "22.1 GiB beside a margin of 1.00 GiB": of a device. */
+void plait_residence_say_budget(const plait_residence *residence, int device, plait_strbuf *text);
+/* Whether two residences of one context put the same things into the same places. */
+bool plait_residence_same(const plait_residence *a, const plait_residence *b);
 
 /* The entry of a weight or state on a device, or NULL. device -1: on any. */
 plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device);
@@ -358,6 +368,10 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
                                  const plait_plan_options *options);
 plait_status plait_plan_cache_make(plait_plan_cache *cache, plait_plan **out, plait_context *context,
                                    const plait_graph *graph, const plait_plan_options *options);
+
+/* Programs and memory of a plan that was made dry. When a device refuses to compile, the context knows more of what is
+ * denied afterwards, and another plan can be made. */
+plait_status plait_plan_complete(plait_plan *plan);
 
 enum { PLAIT_PLAN_DEPTH = 2, PLAIT_PLAN_MAX_DEPTH = 16 };
 /* Steps in flight that the options ask for. */

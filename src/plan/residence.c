@@ -198,6 +198,33 @@ static plait_status put_on_one(plait_residence *residence, int n_graphs) {
     return plait_residence_choose_encodings(residence);
 }
 
+/* ---- budgets ---- */
+
+plait_status plait_residence_find_budgets(plait_residence *residence,
+                                          const plait_residence_options *options) {
+    plait_context *context = residence->context;
+    residence->own_budgets = options && options->budget_bytes;
+    residence->budget_bytes =
+        plait_arena_alloc(&residence->strings, (size_t)context->n_devices, sizeof *residence->budget_bytes);
+    residence->margin_bytes =
+        plait_arena_alloc(&residence->strings, (size_t)context->n_devices, sizeof *residence->margin_bytes);
+    if (!residence->budget_bytes || !residence->margin_bytes) return plait_error_memory("residence", 0);
+    for (int d = 0; d < context->n_devices; d++) {
+        plait_device *device = context->devices[d].device;
+        uint64_t total, available, *budget = &residence->budget_bytes[d];
+        if (residence->own_budgets) {
+            *budget = options->budget_bytes[d];
+            continue;
+        }
+        PLAIT_TRY(device->vtable->memory_query(device, &total, &available));
+        uint64_t margin = options && options->margin_bytes ? options->margin_bytes[d] : available / 32;
+        residence->margin_bytes[d] = margin;
+        available = available > margin ? available - margin : 0;
+        if (!plait_add_u64(available, context->devices[d].arena_bytes, budget)) *budget = available;
+    }
+    return PLAIT_OK;
+}
+
 /* ---- life ---- */
 
 static plait_status copy_pins(plait_residence *residence, const plait_residence_options *options) {
@@ -244,6 +271,34 @@ static plait_status assign_weight(plait_residence *residence, plait_resident *en
     return append(entry, &device->weight_bytes[slot]);
 }
 
+static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint32_t usage, uint64_t *sum) {
+    uint64_t taken;
+    PLAIT_TRY(device->vtable->allocation_bytes(device, size_bytes, usage, &taken));
+    if (!plait_add_u64(*sum, taken, sum))
+        return plait_error(PLAIT_OUT_OF_RANGE, "residence on %s: sizes overflow", device->name);
+    return PLAIT_OK;
+}
+
+/* The buffers that loading and a session will ask for. What lies in the mapped file takes none. */
+static plait_status count_taken(plait_residence *residence, int d) {
+    plait_residence_device *row = &residence->devices[d];
+    plait_device *device = residence->context->devices[d].device;
+    bool mapped[2] = {false, residence->context->devices[d].info.unified_memory};
+    row->taken_bytes = 0;
+    for (size_t i = 0; i < residence->n_entries; i++) {
+        const plait_resident *entry = &residence->entries[i];
+        if (entry->device != d || entry->kind != PLAIT_STORAGE_WEIGHT || entry->offset != 0) continue;
+        uint64_t bytes = row->weight_bytes[entry->slot - PLAIT_SLOT_WEIGHTS];
+        if (entry->size_bytes == 0 && bytes > 0) continue; /* another one begins there too */
+        bool in_file = mapped[entry->encoding == PLAIT_ENCODING_FILE] && bytes > 0;
+        if (!in_file)
+            PLAIT_TRY(add_buffer(device, bytes ? bytes : 1, PLAIT_BUFFER_WEIGHTS, &row->taken_bytes));
+    }
+    if (row->state_bytes > 0)
+        PLAIT_TRY(add_buffer(device, row->state_bytes, PLAIT_BUFFER_STATE, &row->taken_bytes));
+    return PLAIT_OK;
+}
+
 static plait_status assign_slots(plait_residence *residence) {
     for (int d = 0; d < residence->context->n_devices; d++) {
         plait_residence_device *device = &residence->devices[d];
@@ -258,6 +313,7 @@ static plait_status assign_slots(plait_residence *residence) {
             PLAIT_TRY(entry->kind == PLAIT_STORAGE_STATE ? append(entry, &device->state_bytes)
                                                          : assign_weight(residence, entry, &packed_slot));
         }
+        PLAIT_TRY(count_taken(residence, d));
     }
     return PLAIT_OK;
 }
@@ -267,6 +323,7 @@ static plait_status decide(plait_residence *residence, const plait_graph *const 
     if (options && options->split == PLAIT_SPLIT_TENSOR)
         return plait_error(PLAIT_UNSUPPORTED, "splitting single tensors over devices is not supported yet");
     PLAIT_TRY(init_indices(residence, graphs, n_graphs));
+    PLAIT_TRY(plait_residence_find_budgets(residence, options));
     PLAIT_TRY(residence->context->n_devices == 1
                   ? put_on_one(residence, n_graphs)
                   : plait_residence_spread(residence, graphs, n_graphs, options));
@@ -309,10 +366,29 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
     *out_state = row->state_bytes;
 }
 
-/* What a device is to hold, against its budget; NULL budgets: one device, which residence does not judge. */
+bool plait_residence_same(const plait_residence *a, const plait_residence *b) {
+    if (a->n_entries != b->n_entries || a->idle != b->idle) return false;
+    for (size_t i = 0; i < a->n_entries; i++) {
+        const plait_resident *x = &a->entries[i], *y = &b->entries[i];
+        if (x->device != y->device || x->slot != y->slot || x->offset != y->offset ||
+            x->encoding != y->encoding || strcmp(x->name, y->name) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* What a device is to hold, against its budget. */
 static uint64_t needed(const plait_residence *residence, const uint64_t *temporary_bytes, int d) {
-    const plait_residence_device *row = &residence->devices[d];
-    return row->private_bytes + row->state_bytes + temporary_bytes[d];
+    uint64_t sum;
+    bool fits = plait_add_u64(residence->devices[d].taken_bytes, temporary_bytes[d], &sum);
+    return fits ? sum : UINT64_MAX;
+}
+
+void plait_residence_say_budget(const plait_residence *residence, int d, plait_strbuf *text) {
+    plait_strbuf_bytes(text, residence->budget_bytes[d]);
+    if (!residence->margin_bytes[d]) return;
+    plait_strbuf_append(text, " beside a margin of ");
+    plait_strbuf_bytes(text, residence->margin_bytes[d]);
 }
 
 static plait_status over_budget(const plait_residence *residence, const uint64_t *temporary_bytes) {
@@ -327,8 +403,10 @@ static plait_status over_budget(const plait_residence *residence, const uint64_t
         plait_strbuf_bytes(&text, row->state_bytes);
         plait_strbuf_append(&text, ", temporaries ");
         plait_strbuf_bytes(&text, temporary_bytes[d]);
+        plait_strbuf_append(&text, ": ");
+        plait_strbuf_bytes(&text, needed(residence, temporary_bytes, d));
         plait_strbuf_append(&text, " of ");
-        plait_strbuf_bytes(&text, residence->budget_bytes[d]);
+        plait_residence_say_budget(residence, d, &text);
     }
     plait_status status = plait_error(PLAIT_OUT_OF_MEMORY, "it does not fit: %s", plait_strbuf_text(&text));
     plait_strbuf_deinit(&text);
@@ -337,11 +415,11 @@ static plait_status over_budget(const plait_residence *residence, const uint64_t
 
 plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes) {
     uint64_t shared = 0, shared_budget = 0;
-    for (int d = 0; residence->budget_bytes && d < residence->context->n_devices; d++) {
+    for (int d = 0; d < residence->context->n_devices; d++) {
         uint64_t need = needed(residence, temporary_bytes, d);
         if (need > residence->budget_bytes[d]) return over_budget(residence, temporary_bytes);
         if (!residence->context->devices[d].info.unified_memory || residence->own_budgets) continue;
-        shared += need;
+        if (!plait_add_u64(shared, need, &shared)) shared = UINT64_MAX;
         if (residence->budget_bytes[d] > shared_budget) shared_budget = residence->budget_bytes[d];
     }
     return shared > shared_budget ? over_budget(residence, temporary_bytes) : PLAIT_OK;

@@ -19,11 +19,12 @@ typedef struct spread {
     plait_residence *residence;
     const plait_residence_options *options; /* never NULL */
     int n_devices;
-    uint64_t *budget, *room, *no_limit, *fixed; /* [device] */
-    uint64_t *bytes, *need;                     /* [unit * n_devices + device] */
-    uint64_t *elsewhere;                        /* [(unit * n_devices + device) * n_devices + other] */
-    bool spills;                                /* something is in `elsewhere` */
-    double *ns;                                 /* the same */
+    const uint64_t *budget;            /* [device] of the residence */
+    uint64_t *room, *no_limit, *fixed; /* [device] */
+    uint64_t *bytes, *need;            /* [unit * n_devices + device] */
+    uint64_t *elsewhere;               /* [(unit * n_devices + device) * n_devices + other] */
+    bool spills;                       /* something is in `elsewhere` */
+    double *ns;                        /* the same */
     uint32_t *first_shared;
     plait_split_shared *shared;
     uint64_t *held; /* [device] need of the decided whole */
@@ -37,25 +38,6 @@ static const double LEAST_GAIN = 0.97;
 
 static uint64_t reserve_of(const spread *p, int d) {
     return p->options->reserve_bytes ? p->options->reserve_bytes[d] : 0;
-}
-
-/* What is free now, less a margin for what nobody foresees. Temporaries of earlier plans are there already, and the
- * arena in which they lie will serve the coming ones as well. */
-static plait_status find_budgets(spread *p) {
-    for (int d = 0; d < p->n_devices; d++) {
-        plait_device *device = p->residence->context->devices[d].device;
-        uint64_t total, available;
-        if (p->options->budget_bytes) {
-            p->budget[d] = p->options->budget_bytes[d];
-        } else {
-            PLAIT_TRY(device->vtable->memory_query(device, &total, &available));
-            available -= available / 32;
-            if (!plait_add_u64(available, p->residence->context->devices[d].arena_bytes, &p->budget[d]))
-                p->budget[d] = available;
-        }
-        p->residence->budget_bytes[d] = p->budget[d];
-    }
-    return PLAIT_OK;
 }
 
 static uint64_t minus(uint64_t a, uint64_t b) {
@@ -282,13 +264,14 @@ static plait_status nothing_fits(const spread *p) {
                             p->residence->context->devices[d].device->name);
         plait_strbuf_bytes(&text, need);
         plait_strbuf_append(&text, ", there are ");
-        plait_strbuf_bytes(&text, p->budget[d]);
+        plait_residence_say_budget(p->residence, d, &text);
         if (reserve_of(p, d)) {
             plait_strbuf_append(&text, " less ");
             plait_strbuf_bytes(&text, reserve_of(p, d));
             plait_strbuf_append(&text, " for temporaries");
         }
     }
+    if (p->options->out_full) *p->options->out_full = plait_strbuf_status(&text) == PLAIT_OK;
     plait_status status =
         plait_error(PLAIT_OUT_OF_MEMORY, "weights and state do not fit: %s", plait_strbuf_text(&text));
     plait_strbuf_deinit(&text);
@@ -411,9 +394,6 @@ static plait_status keep_blocks(spread *p) {
 static plait_status keep_shares(spread *p) {
     plait_residence *r = p->residence;
     double sum = 0;
-    r->own_budgets = p->options->budget_bytes != NULL;
-    r->budget_bytes = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof *r->budget_bytes);
-    if (!r->budget_bytes) return plait_error_memory("residence", 0);
     if (!p->options->ratio || p->options->split == PLAIT_SPLIT_NONE) return PLAIT_OK;
     r->asked = plait_arena_alloc(&r->strings, (size_t)p->n_devices, sizeof *r->asked);
     if (!r->asked) return plait_error_memory("residence", 0);
@@ -435,7 +415,7 @@ static plait_status keep_shares(spread *p) {
 static plait_status make_tables(spread *p) {
     size_t n = (size_t)p->n_devices, n_units = p->survey.n_units, n_users = 0;
     for (size_t i = 0; i < p->survey.n_items; i++) n_users += p->survey.items[i].n_users;
-    p->budget = plait_arena_alloc(&p->arena, n, sizeof *p->budget);
+    p->budget = p->residence->budget_bytes;
     p->room = plait_arena_alloc(&p->arena, n, sizeof *p->room);
     p->no_limit = plait_arena_alloc(&p->arena, n, sizeof *p->no_limit);
     p->fixed = plait_arena_alloc(&p->arena, n, sizeof *p->fixed);
@@ -446,9 +426,9 @@ static plait_status make_tables(spread *p) {
     p->ns = plait_arena_alloc(&p->arena, n * n_units, sizeof *p->ns);
     p->first_shared = plait_arena_alloc(&p->arena, n_units + 1, sizeof *p->first_shared);
     p->shared = plait_arena_alloc(&p->arena, n_users, sizeof *p->shared);
-    bool all = p->budget && p->room && p->no_limit && p->fixed && p->held && p->bytes && p->need &&
-               p->elsewhere && p->ns && p->first_shared && p->shared;
-    return all ? find_budgets(p) : plait_error_memory("residence", n * n_units);
+    bool all = p->room && p->no_limit && p->fixed && p->held && p->bytes && p->need && p->elsewhere &&
+               p->ns && p->first_shared && p->shared;
+    return all ? PLAIT_OK : plait_error_memory("residence", n * n_units);
 }
 
 plait_status plait_residence_spread(plait_residence *residence, const plait_graph *const *graphs,

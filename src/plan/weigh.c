@@ -169,8 +169,8 @@ static plait_status ones(plait_weighed *w, int64_t **out) {
     return PLAIT_OK;
 }
 
-/* Shapes tell of attention only how many keys there can be. A cache that is a quarter full is taken for the usual one where
- * devices are compared; predictions are for a full one. */
+/* Shapes tell of attention only how many keys there can be. Where nobody says how many a query usually sees, a cache that
+ * is a quarter full is taken for the usual one where devices are compared; predictions are for a full one. */
 static const double USUAL_KEYS = 0.25;
 
 /* Of making an operand dense for a device: there, or where that costs least with the ways there and back. */
@@ -189,6 +189,25 @@ static double time_of_copy(const plait_weighed *w, const plait_context *context,
     return least;
 }
 
+/* Attention with as many keys as expected; what it takes besides stays. */
+static void weigh_usual(plait_weighed *w, uint32_t n, const int64_t *one, plait_op_use *use) {
+    double all = w->steps.single + w->steps.full;
+    size_t first = (size_t)n * (size_t)w->n_devices;
+    for (int d = 0; d < w->n_devices; d++) w->ns[first + (size_t)d] = 0;
+    for (int which = 0; which < 2; which++) {
+        const float *ns = (which ? w->full_ns : w->single_ns) + first;
+        double share = (which ? w->steps.full : w->steps.single) / all;
+        plait_work most, usual;
+        plait_cost_work(w->cost, w->graph, n, which ? NULL : one, use, &most);
+        plait_cost_work_keys(w->cost, w->graph, n, which ? NULL : one, w->steps.keys, use, &usual);
+        for (int d = 0; d < w->n_devices; d++)
+            if (w->runs[n] >> d & 1u)
+                w->ns[first + (size_t)d] +=
+                    (float)(share * ((double)ns[d] + plait_cost_time(w->cost, d, &usual) -
+                                     plait_cost_time(w->cost, d, &most)));
+    }
+}
+
 /* Time on each device that runs the node. */
 static void weigh_node(plait_weighed *w, const plait_context *context, uint32_t n, const int64_t *one,
                        plait_op_use *use) {
@@ -204,6 +223,10 @@ static void weigh_node(plait_weighed *w, const plait_context *context, uint32_t 
             for (int i = 0; copies[d] >> i; i++)
                 if (copies[d] >> i & 1u) ns[d] += (float)time_of_copy(w, context, &use->inputs[i], d);
         }
+    }
+    if (work.kind == PLAIT_COST_ATTENTION && w->steps.keys > 0) {
+        weigh_usual(w, n, one, use);
+        return;
     }
     double usual = work.kind == PLAIT_COST_ATTENTION ? USUAL_KEYS : 1;
     for (size_t k = (size_t)n * (size_t)w->n_devices; k < ((size_t)n + 1) * (size_t)w->n_devices; k++) {

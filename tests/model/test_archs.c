@@ -1,5 +1,6 @@
 /* Every known architecture computes the function that its reference computes (golden/archs): all tokens at once, in
  * sevens and one by one, with one and two threads, cache in float32 and float16. */
+/* room: fit */
 #include "model/arch_case.h"
 
 static const struct {

@@ -1,5 +1,6 @@
 /* Files that lack something, or say something that cannot be: opening fails with the name, the expected and the actual,
  * and what a model does not need may be anything. The files are made from a good one by the GGUF writer. */
+/* room: fit */
 #include "model/arch_case.h"
 
 #include "plait/gguf.h"

@@ -1,5 +1,6 @@
 /* Perplexity and Kullback-Leibler divergence of the two real models against an exact reference (golden/models): per
  * text, with the cache in f16 and q8_0. Limits are those of the golden README. */
+/* room: fit */
 /* labels: slow serial */
 #include "model/real_model.h"
 

@@ -1,5 +1,6 @@
 /* The golden prompts of the two real models: equal token ids, KL divergence at recorded positions, greedy text that
  * follows the exact reference wherever its margin is above the README's tolerance. */
+/* room: fit */
 /* labels: slow serial */
 #include "model/real_model.h"
 

@@ -1,5 +1,6 @@
 /* The two real models, layers spread over two and three devices in every proportion, single ops missing on one of them,
  * the cache on one device or the other: the ids and the logits of one device, byte for byte. */
+/* room: fit */
 /* labels: slow serial */
 #include "model/real_model.h"
 

@@ -1,5 +1,6 @@
 /* What is left after a device was lost: the context opened again on the others, the model in it, and a session there that
  * goes on where the old one was. Tokens are those of a life without trouble: the devices are of one numeric class. */
+/* room: fit */
 /* labels: model */
 #include "model/session_case.h"
 

@@ -1,5 +1,6 @@
 /* Sequences of a session: whatever shares a step, a page or a session with a sequence, its logits are those, byte for
  * byte, that it has alone; forks share pages until they part; failed calls leave everything as it was. */
+/* room: fit */
 #include "model/session_case.h"
 #include "run/run.h"
 

@@ -1,5 +1,6 @@
 /* What a step gives: logits of the rows that were wanted, whatever their number, the best token, embeddings, sampled
  * tokens; the tails agree with each other. */
+/* room: fit */
 #include "model/session_case.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Two sessions of one model, driven by two threads at once, give the bytes that each gives alone. */
+/* room: fit */
 /* labels: run */
 #include "model/session_case.h"
 

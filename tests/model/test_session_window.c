@@ -1,5 +1,6 @@
 /* Sliding windows over many cache pages: pages that no coming query sees are given up while a sequence grows, and
  * its logits stay those, byte for byte, of a session that keeps everything in one batch. */
+/* room: fit */
 #include "model/session_case.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Models on simulated devices: memory that the host cannot touch, commands that dawdle and overtake, ops and types that
  * are lacking, links between devices that do not reach one another. The logits are a cpu's, byte for byte. */
+/* room: fit */
 #include "model/arch_case.h"
 
 static const char *const names[] = {"llama-dense", "llama-gqa-quant", "qwen3",

@@ -1,5 +1,6 @@
 /* Every known architecture spread over several devices, in proportions, by pins, with ops missing, with little memory,
  * gives the bytes that one device gives: all tokens at once and one by one. */
+/* room: fit */
 #include "model/arch_case.h"
 
 #include <stdlib.h>

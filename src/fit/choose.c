@@ -1,0 +1,284 @@
+/* The search among settings. Every setting could be tried; most need not be, because a longer context never makes anything
+ * faster, and nothing is faster than with unlimited memory.
+ *
+ * Invariant: what is returned is at most LEAST_GAIN worse than what trying all settings would have found, as far as those two
+ * laws hold. */
+#include "fit/fit.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SHORTEST_CONTEXT = 512, USUAL_BATCH = 512, SMALLEST_BATCH = 64 };
+
+/* What is given up counts as so much more time: a context of half the length, a cache of 8 bits. */
+static const double HALF_CONTEXT = 1.1, SMALL_CACHE = 1.25;
+/* What could be better by less than this is not looked at. */
+static const double LEAST_GAIN = 0.01;
+/* Where times are not known: twice as many steps for a prompt. */
+static const double HALF_BATCH = 1.1;
+
+/* ---- what is open ---- */
+
+static int list_contexts(const plait_model *model, int64_t *out) {
+    int64_t context = model->options.context ? model->options.context : model->hp.context_trained;
+    int n = 0;
+    out[n++] = context;
+    if (model->options.context || model->options.fit_off) return n;
+    while (context > SHORTEST_CONTEXT) out[n++] = context = plait_max_i64(SHORTEST_CONTEXT, context / 2);
+    return n;
+}
+
+static int list_batches(const plait_model *model, int64_t *out) {
+    int64_t batch = model->options.batch ? model->options.batch : USUAL_BATCH;
+    int n = 0;
+    out[n++] = batch;
+    if (model->options.batch || model->options.fit_off) return n;
+    while (batch > SMALLEST_BATCH) out[n++] = batch /= 2;
+    return n;
+}
+
+static bool cache_can_be_small(const plait_model *model) {
+    int64_t block = plait_dtype_block_elems(PLAIT_Q8_0);
+    return model->options.kv_open && !model->options.kv_given && !model->options.fit_off &&
+           model->hp.k_dim % block == 0 && model->hp.v_dim % block == 0;
+}
+
+int plait_fit_list(const plait_model *model, plait_fit_setting *out) {
+    int64_t contexts[64], batches[16];
+    int n_contexts = list_contexts(model, contexts), n_batches = list_batches(model, batches), n = 0;
+    int n_types = 1 + cache_can_be_small(model);
+    for (int t = 0; t < n_types; t++)
+        for (int b = 0; b < n_batches; b++)
+            for (int c = 0; c < n_contexts; c++)
+                out[n++] = (plait_fit_setting){
+                    .context = contexts[c],
+                    .batch = batches[b],
+                    .k_type = t ? PLAIT_Q8_0 : model->options.k_type,
+                    .v_type = t ? PLAIT_Q8_0 : model->options.v_type,
+                    .give_up = pow(HALF_CONTEXT, log2((double)contexts[0] / (double)contexts[c])) *
+                               (t ? SMALL_CACHE : 1)};
+    return n;
+}
+
+double plait_fit_score(const plait_fit_setting *s, double time_ns) {
+    double batch = s->batch < USUAL_BATCH ? (double)s->batch : USUAL_BATCH;
+    double time = time_ns > 0 ? time_ns : pow(HALF_BATCH, log2(USUAL_BATCH / batch));
+    return time * s->give_up;
+}
+
+/* ---- trying ---- */
+
+static void set(plait_model *model, const plait_fit_setting *s) {
+    model->options.batch = s->batch;
+    model->options.k_type = s->k_type;
+    model->options.v_type = s->v_type;
+}
+
+plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting, plait_engine *out,
+                           double *out_time_ns, bool *out_fits) {
+    plait_engine engine = {0};
+    set(model, setting);
+    plait_status status = plait_engine_build(model, setting->context, &engine);
+    *out_fits = status == PLAIT_OK;
+    if (status == PLAIT_OK) status = plait_engine_time(&engine, out_time_ns);
+    if (status == PLAIT_OK) {
+        *out = engine;
+        return PLAIT_OK;
+    }
+    bool full = engine.full;
+    plait_engine_destroy(&engine);
+    return full ? PLAIT_OK : status;
+}
+
+typedef enum state { UNKNOWN, FITS, TOO_LARGE } state;
+
+typedef struct search {
+    plait_model *model;
+    plait_fit_setting settings[PLAIT_FIT_MAX_SETTINGS];
+    double cache_bytes[PLAIT_FIT_MAX_SETTINGS]; /* by count: for comparing settings, not for judging them */
+    state states[PLAIT_FIT_MAX_SETTINGS];
+    double times[PLAIT_FIT_MAX_SETTINGS];
+    double temporary_bytes[PLAIT_FIT_MAX_SETTINGS]; /* over all devices, of those that fit */
+    int n, n_tried;
+    double ideal_ns; /* of the first setting with unlimited memory; 0: not known */
+    bool timed;
+    int best; /* -1: none yet */
+    double best_score;
+    plait_engine engine; /* of the best */
+    /* What temporaries took in the last setting that fitted: with the same batch and types they take as much again, which
+     * saves planning twice. */
+    uint64_t *reserve_bytes; /* [device] */
+    int reserve_of;          /* -1: of none */
+} search;
+
+/* Bytes of all caches: as many positions as the context has, or as a window lets be seen. */
+static double count_cache(const plait_model *model, const plait_fit_setting *s) {
+    const plait_hparams *hp = &model->hp;
+    double bytes = 0;
+    for (int64_t il = 0; il < hp->n_layers; il++) {
+        int64_t seen = hp->is_local[il] ? plait_min_i64(s->context, hp->window + s->batch) : s->context;
+        double heads = (double)hp->n_kv_heads[il] * (double)seen;
+        bytes += heads * ((double)plait_dtype_row_bytes(s->k_type, hp->k_dim) +
+                          (double)plait_dtype_row_bytes(s->v_type, hp->v_dim));
+    }
+    return bytes * (double)model->options.sequences;
+}
+
+static bool smaller_cache(const search *s, int i) {
+    return s->settings[i].k_type != s->settings[0].k_type;
+}
+
+/* Whether two settings differ in context alone, or in batch alone. */
+static bool same_but_context(const plait_fit_setting *a, const plait_fit_setting *b) {
+    return a->batch == b->batch && a->k_type == b->k_type;
+}
+static bool same_but_batch(const plait_fit_setting *a, const plait_fit_setting *b) {
+    return a->context == b->context && a->k_type == b->k_type;
+}
+
+static plait_status try_setting(search *s, int i) {
+    plait_engine engine = {0};
+    bool fits;
+    bool known = s->reserve_of >= 0 && same_but_context(&s->settings[i], &s->settings[s->reserve_of]);
+    s->n_tried++;
+    s->model->reserve_bytes = known ? s->reserve_bytes : NULL;
+    plait_status status = plait_fit_try(s->model, &s->settings[i], &engine, &s->times[i], &fits);
+    s->model->reserve_bytes = NULL;
+    PLAIT_TRY(status);
+    s->states[i] = fits ? FITS : TOO_LARGE;
+    if (!fits) return PLAIT_OK;
+    s->timed = s->times[i] > 0;
+    s->reserve_of = i;
+    for (int d = 0; d < plait_context_device_count(s->model->context); d++) {
+        s->reserve_bytes[d] = engine.taken_bytes[d];
+        s->temporary_bytes[i] += (double)engine.taken_bytes[d];
+    }
+    double score = plait_fit_score(&s->settings[i], s->times[i]);
+    bool better = s->best < 0 || score < s->best_score || (score == s->best_score && i < s->best);
+    if (better) {
+        plait_engine_destroy(&s->engine);
+        s->engine = engine;
+        s->best = i;
+        s->best_score = score;
+    } else {
+        plait_engine_destroy(&engine);
+    }
+    return PLAIT_OK;
+}
+
+/* The first setting with unlimited memory on every device, which costs no more to plan than any other. */
+static plait_status find_ideal(search *s) {
+    size_t n = (size_t)plait_context_device_count(s->model->context);
+    uint64_t *budgets = plait_alloc_array(n, sizeof *budgets);
+    plait_engine engine = {0};
+    bool fits = false;
+    if (!budgets) return plait_error_memory("fit", n * sizeof *budgets);
+    for (size_t d = 0; d < n; d++) budgets[d] = UINT64_MAX;
+    s->n_tried++;
+    s->model->budget_bytes = budgets;
+    plait_status status = plait_fit_try(s->model, &s->settings[0], &engine, &s->ideal_ns, &fits);
+    s->model->budget_bytes = NULL;
+    plait_engine_destroy(&engine);
+    free(budgets);
+    return status;
+}
+
+/* A time that setting x does not go below, as far as is known; INFINITY: it cannot fit. Time grows with what is taken from
+ * the weights' memory, and with smaller batches; where a batch or type saves something, with as much as that is worth. */
+static double least_time(const search *s, int x) {
+    const double saved_by_type = 0.95; /* reading fewer bytes of a short cache saves this much at most */
+    const plait_fit_setting *a = &s->settings[x];
+    double least = s->ideal_ns * (smaller_cache(s, x) ? saved_by_type : 1);
+    for (int y = 0; y < s->n; y++) {
+        const plait_fit_setting *b = &s->settings[y];
+        bool smaller = smaller_cache(s, x) && !smaller_cache(s, y);
+        if (s->states[y] == TOO_LARGE && b->context <= a->context && b->batch <= a->batch && !smaller)
+            return INFINITY;
+        if (s->states[y] != FITS || b->batch < a->batch) continue;
+        double saved = b->batch > a->batch ? s->temporary_bytes[y] : 0;
+        double time = s->times[y] * (smaller ? saved_by_type : 1);
+        if (s->cache_bytes[x] >= s->cache_bytes[y] + saved && time > least) least = time;
+    }
+    return least;
+}
+
+/* Instead of setting i one that tells more of it and its like: once something is known of settings with its batch and types,
+ * the shortest context of them; once its context was too long with a larger batch, the smallest batch. The list has both
+ * behind it. */
+static int telling(const search *s, int i) {
+    const plait_fit_setting *a = &s->settings[i];
+    bool seen = false, too_long = false;
+    int shortest = i, smallest = i;
+    for (int y = 0; y < s->n; y++) {
+        const plait_fit_setting *b = &s->settings[y];
+        if (same_but_context(a, b)) seen = seen || s->states[y] != UNKNOWN, shortest = y;
+        if (same_but_batch(a, b)) too_long = too_long || s->states[y] == TOO_LARGE, smallest = y;
+    }
+    if (too_long && s->states[smallest] == UNKNOWN) return smallest;
+    return seen && s->states[shortest] == UNKNOWN ? shortest : i;
+}
+
+/* The setting that may be the best, or -1: none can be better than what there is. */
+static int next_setting(const search *s) {
+    double least = s->best >= 0 ? (1 - LEAST_GAIN) * s->best_score : INFINITY;
+    int next = -1;
+    for (int i = 0; i < s->n; i++) {
+        if (s->states[i] != UNKNOWN) continue;
+        double bound = least_time(s, i);
+        if (!(bound < INFINITY)) continue;
+        double score = plait_fit_score(&s->settings[i], bound);
+        if (next >= 0 ? score < least : s->best < 0 || score < least) least = score, next = i;
+    }
+    return next < 0 ? next : telling(s, next);
+}
+
+static plait_status run_search(search *s) {
+    for (int i = 0; i >= 0; i = next_setting(s)) {
+        PLAIT_TRY(try_setting(s, i));
+        if (s->n > 1 && s->timed && s->ideal_ns == 0) PLAIT_TRY(find_ideal(s));
+    }
+    if (s->best >= 0) return PLAIT_OK;
+    bool fits;
+    double time;
+    plait_engine engine = {0};
+    PLAIT_TRY(plait_fit_try(s->model, &s->settings[s->n - 1], &engine, &time, &fits));
+    plait_engine_destroy(&engine);
+    if (fits) return plait_error(PLAIT_INTERNAL, "what did not fit does now");
+    const char *path = plait_gguf_path(s->model->gguf);
+    if (s->n == 1) return plait_error_context(PLAIT_OUT_OF_MEMORY, "%s", path);
+    return plait_error_context(
+        PLAIT_OUT_OF_MEMORY, "%s: nothing fits, not even --ctx %lld --batch %lld --kv %s", path,
+        (long long)s->settings[s->n - 1].context, (long long)s->settings[s->n - 1].batch,
+        plait_dtype_name(s->settings[s->n - 1].k_type));
+}
+
+plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried) {
+    search *s = plait_alloc_array(1, sizeof *s);
+    if (!s) return plait_error_memory("fit", sizeof *s);
+    s->reserve_bytes =
+        plait_alloc_array((size_t)plait_context_device_count(model->context), sizeof *s->reserve_bytes);
+    if (!s->reserve_bytes) {
+        free(s);
+        return plait_error_memory("fit", 0);
+    }
+    s->model = model;
+    s->best = s->reserve_of = -1;
+    s->n = plait_fit_list(model, s->settings);
+    for (int i = 0; i < s->n; i++) s->cache_bytes[i] = count_cache(model, &s->settings[i]);
+    plait_status status = run_search(s);
+    if (status == PLAIT_OK) {
+        set(model, &s->settings[s->best]);
+        *out = s->engine;
+        *out_as_wished = s->best == 0;
+        *out_n_tried = s->n_tried;
+    } else {
+        plait_engine_destroy(&s->engine);
+    }
+    free(s->reserve_bytes);
+    free(s);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* Choosing what fits: the settings that were left open, tried by planning alone. */
+#ifndef PLAIT_FIT_FIT_H
+#define PLAIT_FIT_FIT_H
+
+#include "model/model.h"
+
+/* One way to set what may be left open. Layers per device are not in it: for given settings residence finds the best split
+ * exactly (plan/split.h). */
+typedef struct plait_fit_setting {
+    int64_t context, batch;
+    plait_dtype k_type, v_type;
+    double give_up; /* what it gives up, as a factor of time: 1 nothing (choose.c) */
+} plait_fit_setting;
+
+enum { PLAIT_FIT_MAX_SETTINGS = 512 };
+
+/* All settings that the model's options leave open, of which at least one; the wished one first. Whatever shall be chosen
+ * for the user is a loop in here. Returns how many. */
+int plait_fit_list(const plait_model *model, plait_fit_setting *out);
+
+/* What the setting costs: predicted time of a typical use times what it gives up; where times are not known, in proportion. */
+double plait_fit_score(const plait_fit_setting *setting, double time_ns);
+
+/* Tries a setting: writes it into the model's options and builds the engine. *out_fits false: it does not, and the message
+ * of the last error says with which numbers; the engine is zeroed then, as after a failure. `time_ns` is that of
+ * plait_engine_time. */
+plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting, plait_engine *out,
+                           double *out_time_ns, bool *out_fits);
+
+/* The setting of least score that fits, in the model's options, and its engine. OUT_OF_MEMORY when none does: the numbers
+ * are those of the one that needs least. *out_as_wished: it is the first of the list. */
+plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried);
+
+/* Writes model->flags: options that lead to this engine again. */
+plait_status plait_fit_write_flags(plait_model *model, const plait_engine *engine);
+
+#endif
