@@ -206,6 +206,91 @@ static void bad_bytes(void **state) {
     }
 }
 
+/* The first character of a row without tokens gives the unknown one, the others give nothing. So what a piece gives depends on
+ * what stands before it, and a scratch that met it behind another one must not remember it. */
+static bool is_unknown(subject *s, const char *text, size_t n) {
+    plait_tokens ids = {0};
+    assert_int_equal(plait_tokenize(s->tokenizer, s->scratch, text, n, 0, &ids), PLAIT_OK);
+    bool last = ids.n && ids.ids[ids.n - 1] == s->tokenizer->roles[PLAIT_ROLE_UNKNOWN];
+    plait_tokens_deinit(&ids);
+    return last;
+}
+
+static uint32_t n_pieces;
+
+static plait_status count_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
+    (void)s, (void)piece, (void)n_bytes;
+    n_pieces++;
+    return PLAIT_OK;
+}
+
+static uint32_t pieces_of(subject *s, const char *text, size_t n) {
+    n_pieces = 0;
+    assert_int_equal(plait_tok_pieces(s->scratch, text, (uint32_t)n, count_piece), PLAIT_OK);
+    return n_pieces;
+}
+
+/* Whatever the other scratch has met, this one says the same. */
+static void check_fresh(subject *s, const char *before, size_t n_before, const char *text, size_t n) {
+    plait_tokenizer_scratch *used, *fresh;
+    plait_tokens a = {0}, b = {0};
+    assert_int_equal(plait_tokenizer_scratch_create(&used, s->tokenizer), PLAIT_OK);
+    assert_int_equal(plait_tokenizer_scratch_create(&fresh, s->tokenizer), PLAIT_OK);
+    assert_int_equal(plait_tokenize(s->tokenizer, used, before, n_before, 0, &a), PLAIT_OK);
+    a.n = 0;
+    assert_int_equal(plait_tokenize(s->tokenizer, used, text, n, 0, &a), PLAIT_OK);
+    assert_int_equal(plait_tokenize(s->tokenizer, fresh, text, n, 0, &b), PLAIT_OK);
+    if (a.n != b.n || memcmp(a.ids, b.ids, a.n * sizeof *a.ids) != 0)
+        fail_msg("%s: \"%.*s\" gives %zu ids behind \"%.*s\", %zu alone", s->name, (int)n, text, a.n,
+                 (int)n_before, before, b.n);
+    plait_tokens_deinit(&a);
+    plait_tokens_deinit(&b);
+    plait_tokenizer_scratch_destroy(used);
+    plait_tokenizer_scratch_destroy(fresh);
+}
+
+/* Characters u and v without tokens and a letter a such that "va" is one piece: "uva" is met first, then "va" alone. */
+static int unknown_rows(subject *s) {
+    enum { FIRST = 0x1F000, CHARS = 300 };
+    static char unknown[CHARS][4];
+    int n_unknown = 0, n_found = 0;
+    for (uint32_t code = FIRST; code < FIRST + 4 * CHARS && n_unknown < CHARS; code++) {
+        size_t n = plait_utf8_encode(code, unknown[n_unknown]);
+        assert_int_equal(n, 4);
+        n_unknown += is_unknown(s, unknown[n_unknown], n);
+    }
+    for (int v = 1; v < n_unknown && n_found < 20; v++)
+        for (char letter = 'a'; letter <= 'z'; letter++) {
+            char text[9];
+            memcpy(text, unknown[v - 1], 4);
+            memcpy(text + 4, unknown[v], 4);
+            text[8] = letter;
+            if (pieces_of(s, text + 4, 5) != 1 || pieces_of(s, text, 8) != 2) continue;
+            check_fresh(s, text, 9, text + 4, 5);
+            n_found++;
+        }
+    return n_found;
+}
+
+static void rows_of_unknown(void **state) {
+    (void)state;
+    static char names[PLAIT_TEST_MAX_VOCABULARIES][256];
+    size_t n = plait_test_vocabulary_names(names);
+    int n_found = 0;
+    for (size_t i = 0; i < n; i++) {
+        subject s;
+        open_subject(&s, names[i]);
+        bool has = s.tokenizer->joins && s.tokenizer->roles[PLAIT_ROLE_UNKNOWN] != PLAIT_NO_TOKEN;
+        if (has) {
+            int found = unknown_rows(&s);
+            printf("%-16s %d rows\n", names[i], found);
+            n_found += found;
+        }
+        close_subject(&s);
+    }
+    assert_true(n_found > 0);
+}
+
 typedef struct worker {
     plait_thread thread;
     const plait_tokenizer *tokenizer;
@@ -253,6 +338,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_and_streams),
         cmocka_unit_test(bad_bytes),
+        cmocka_unit_test(rows_of_unknown),
         cmocka_unit_test(threads_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

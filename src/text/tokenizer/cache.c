@@ -9,6 +9,7 @@
 
 bool plait_tok_cache_get(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes,
                          uint32_t *out_hash) {
+    s->after_unknown = false;
     if (n_bytes > PLAIT_TOK_CACHE_KEY) return false;
     uint32_t hash = (uint32_t)plait_hash_bytes(piece, n_bytes, s->seed);
     *out_hash = hash;
@@ -25,10 +26,8 @@ void plait_tok_cache_put(plait_tokenizer_scratch *s, const char *piece, uint32_t
                          size_t first) {
     size_t n_ids = s->out.n - first;
     if (n_bytes > PLAIT_TOK_CACHE_KEY || n_ids == 0 || n_ids > PLAIT_TOK_CACHE_IDS) return;
-    /* Unknown tokens depend on their neighbours. */
-    plait_token unknown = s->tokenizer->roles[PLAIT_ROLE_UNKNOWN];
-    for (size_t i = first; unknown != PLAIT_NO_TOKEN && i < s->out.n; i++)
-        if (s->out.ids[i] == unknown) return;
+    /* Unknown tokens depend on their neighbours; one that is not there, for there was one before, does too. */
+    if (s->after_unknown) return;
     plait_tok_cached *e = &s->cache[hash & (PLAIT_TOK_CACHE_SLOTS - 1)];
     e->hash = hash;
     e->n_bytes = (uint8_t)n_bytes;

@@ -274,6 +274,7 @@ struct plait_tokenizer_scratch {
     size_t best_score_capacity;
     uint32_t *best_start, *best_token; /* Owned. */
     size_t best_start_capacity, best_token_capacity;
+    bool after_unknown; /* since the last look into the cache: a character without tokens was met */
     struct pcre2_real_match_data_8 *match_data;
     struct pcre2_real_match_context_8 *match_context;
     struct pcre2_real_jit_stack_8 *jit_stack;

@@ -29,9 +29,11 @@ void plait_tok_emit_bytes(plait_tokenizer_scratch *s, const char *bytes, uint32_
         complete &= t->byte_tokens[(unsigned char)bytes[i]] != PLAIT_TOK_NONE;
     if (complete) {
         for (uint32_t i = 0; i < n_bytes; i++) plait_tok_emit(s, t->byte_tokens[(unsigned char)bytes[i]]);
-    } else if (unknown != PLAIT_NO_TOKEN &&
-               (s->out.n == s->fragment_first || s->out.ids[s->out.n - 1] != unknown)) {
-        plait_tok_emit(s, (uint32_t)unknown);
+    } else if (unknown !=
+               PLAIT_NO_TOKEN) { /* one for a row of them, which may have begun in the piece before */
+        s->after_unknown = true;
+        if (s->out.n == s->fragment_first || s->out.ids[s->out.n - 1] != unknown)
+            plait_tok_emit(s, (uint32_t)unknown);
     }
 }
 
