@@ -162,6 +162,7 @@ plait_status plait_context_link(plait_context *context, int from, int to, plait_
     if (!figures) return plait_error_memory("figures", (uint64_t)context->n_devices * sizeof *figures);
     plait_status status = from >= 0 ? plait_context_figures(context, from, &figures[from]) : PLAIT_OK;
     if (status == PLAIT_OK && to >= 0) status = plait_context_figures(context, to, &figures[to]);
+    if (status == PLAIT_OK) status = plait_context_test_peers(context);
     if (status == PLAIT_OK) *out = link_of(context, from, to, figures);
     free(figures);
     return status;
@@ -192,6 +193,7 @@ plait_status plait_cost_init(plait_cost *cost, plait_context *context) {
     cost->links = plait_alloc_array(n * n, sizeof *cost->links);
     plait_status status = cost->devices && cost->links ? PLAIT_OK : plait_error_memory("figures", n);
     if (status == PLAIT_OK) status = classify(cost);
+    if (status == PLAIT_OK) status = plait_context_test_peers(context); /* before a way is taken for direct */
     for (int d = 0; status == PLAIT_OK && d < context->n_devices; d++)
         status = plait_context_figures(context, d, &cost->devices[d]);
     for (int a = 0; status == PLAIT_OK && a < context->n_devices; a++)

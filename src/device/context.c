@@ -122,7 +122,9 @@ static plait_status open_items(plait_context **out, const char *const *items, in
     context->logger = options->logger;
     plait_arena_pool_init(&context->pool, POOL_BYTES);
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
-    plait_status status = context->lock_ready ? PLAIT_OK : plait_error_memory("context lock", 0);
+    context->peer_lock_ready = pthread_mutex_init(&context->peer_lock, NULL) == 0;
+    bool ready = context->lock_ready && context->peer_lock_ready;
+    plait_status status = ready ? PLAIT_OK : plait_error_memory("context lock", 0);
     if (status == PLAIT_OK) status = open_monitor(context, options->monitor);
     if (status == PLAIT_OK) status = open_devices(context, items, n_items);
     if (status != PLAIT_OK) {
@@ -197,6 +199,7 @@ void plait_context_close(plait_context *context) {
     plait_monitor_destroy(context->monitor);
     free(context->devices);
     if (context->lock_ready) pthread_mutex_destroy(&context->submit_lock);
+    if (context->peer_lock_ready) pthread_mutex_destroy(&context->peer_lock);
     free(context);
 }
 
@@ -211,7 +214,13 @@ plait_context_queue *plait_context_queue_at(const plait_context *context, uint32
 }
 
 plait_status plait_context_execute(plait_context *context, int device, const plait_command *commands, int n) {
-    plait_queue *queue = context->devices[device].queue;
+    return plait_context_execute_on(context, (uint32_t)device * PLAIT_DEVICE_QUEUES + PLAIT_QUEUE_LAUNCHES,
+                                    commands, n);
+}
+
+plait_status plait_context_execute_on(plait_context *context, uint32_t number, const plait_command *commands,
+                                      int n) {
+    plait_queue *queue = plait_context_queue_at(context, number)->queue;
     const plait_device_vtable *vtable = queue->device->vtable;
     pthread_mutex_lock(&context->submit_lock);
     plait_status status = vtable->submit(queue, commands, n);

@@ -41,7 +41,9 @@ typedef struct plait_context_entry {
     plait_context_queue queues[PLAIT_DEVICE_QUEUES];
     int n_queues;
     plait_device_info info;
-    uint64_t reaches; /* devices of the context whose buffers its COPY commands may name, a bit each */
+    /* Devices of the context whose buffers its COPY commands may name, a bit each: what it says, less what was found wrong by
+     * plait_context_test_peers, which stands before every reading. */
+    uint64_t reaches;
     /* Temporaries of whichever plan runs: chunks of chunk_bytes each, the last one as large as it must be; none while
      * nobody needs any. */
     plait_buffer **arena; /* Owned, array and buffers. */
@@ -67,6 +69,8 @@ struct plait_context {
     uint32_t n_denied; /* bits set in `denied` of all devices */
     pthread_mutex_t submit_lock;
     bool lock_ready;
+    pthread_mutex_t peer_lock; /* while direct copies are tested */
+    bool peer_lock_ready, peers_tested;
     plait_arena_pool pool; /* memory of plans */
     uint64_t arenas;       /* how often an arena was replaced; under submit_lock */
     plait_relay *relay;    /* Owned. NULL until a mirror needs it */
@@ -95,6 +99,12 @@ void plait_context_fail(plait_context *context, plait_status status);
 /* Calls on one queue come from one thread at a time, so who uses a queue beside plait_run_submit takes turns with it:
  * runs commands on queue 0 of a device and waits for them; waits for a queue by its number among all. */
 plait_status plait_context_execute(plait_context *context, int device, const plait_command *commands, int n);
+plait_status plait_context_execute_on(plait_context *context, uint32_t number, const plait_command *commands,
+                                      int n);
 plait_status plait_context_synchronise(plait_context *context, uint32_t number);
+
+/* Tests direct copies between all devices, once in a context (peers.c): a pair between which bytes arrive wrong reaches each
+ * other no more, and a warning names it. Any other failure is returned, and the next call tries again. */
+plait_status plait_context_test_peers(plait_context *context);
 
 #endif

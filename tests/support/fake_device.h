@@ -10,6 +10,7 @@
  * `gate`: launches that may begin; the next waits until the test adds to `gate`. `fail-submit`: the submission with that number
  * (from 1) fails.
  * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
+ * `astray`: direct copies with other devices go wrong (all, boxes, large, second, out: fake_astray).
  * `dense`: it takes dense inputs only; `yes`: but copies any, `all`: nor does it copy others.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
@@ -27,12 +28,23 @@
 
 enum { FAKE_NODES_AT_MOST = 1 << 20 };
 
+/* Which direct copies with other devices go to, or come from, memory that is not the other's. */
+typedef enum fake_astray {
+    FAKE_ASTRAY_NONE,
+    FAKE_ASTRAY_ALL,
+    FAKE_ASTRAY_BOXES,
+    FAKE_ASTRAY_LARGE,  /* beyond 100000 bytes */
+    FAKE_ASTRAY_SECOND, /* every second one */
+    FAKE_ASTRAY_OUT     /* those to others */
+} fake_astray;
+
 typedef struct fake_device {
     plait_device base;
     bool lacks[PLAIT_OP_COUNT], refuses[PLAIT_OP_COUNT], balks[PLAIT_OP_COUNT];
     uint64_t alignment, memory_bytes, speed, link_bytes_per_s, latency_ns;
     int group, fail, n_copy_queues, fail_submit;
-    _Atomic int launches, gate, submissions; /* gate -1: no gate */
+    fake_astray astray;
+    _Atomic int launches, gate, submissions, copies; /* gate -1: no gate */
     uint32_t jitter;
     bool no_share, alone, hidden, no_waits, no_boxes, dense, dense_copies;
 } fake_device;
@@ -95,6 +107,11 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strcmp(option, "reach=no") == 0) return device->alone = true, PLAIT_OK;
     if (strcmp(option, "dense=all") == 0) return device->dense = device->dense_copies = true, PLAIT_OK;
     if (strcmp(option, "dense=yes") == 0) return device->dense = true, PLAIT_OK;
+    if (strcmp(option, "astray=all") == 0) return device->astray = FAKE_ASTRAY_ALL, PLAIT_OK;
+    if (strcmp(option, "astray=boxes") == 0) return device->astray = FAKE_ASTRAY_BOXES, PLAIT_OK;
+    if (strcmp(option, "astray=large") == 0) return device->astray = FAKE_ASTRAY_LARGE, PLAIT_OK;
+    if (strcmp(option, "astray=second") == 0) return device->astray = FAKE_ASTRAY_SECOND, PLAIT_OK;
+    if (strcmp(option, "astray=out") == 0) return device->astray = FAKE_ASTRAY_OUT, PLAIT_OK;
     if (strcmp(option, "share=no") == 0) return device->no_share = true, PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "option \"%.60s\" is unknown", option);
 }
@@ -198,8 +215,26 @@ static inline void fake_buffer_destroy(plait_buffer *buffer) {
     free(buffer);
 }
 
+static _Thread_local unsigned char fake_elsewhere[1 << 19];
+static _Thread_local bool fake_goes_astray; /* the command that the thread carries out */
+
+static inline bool fake_is_astray(fake_device *device, const plait_command *command) {
+    const plait_device *self = &device->base;
+    if (command->kind != PLAIT_COMMAND_COPY || device->astray == FAKE_ASTRAY_NONE) return false;
+    if (command->copy.source.buffer->device == self && command->copy.target.buffer->device == self)
+        return false;
+    switch (device->astray) {
+    case FAKE_ASTRAY_BOXES: return command->copy.box != NULL;
+    case FAKE_ASTRAY_LARGE: return command->copy.size_bytes && *command->copy.size_bytes > 100000;
+    case FAKE_ASTRAY_SECOND: return device->copies++ % 2 == 1;
+    case FAKE_ASTRAY_OUT: return command->copy.source.buffer->device == self;
+    default: return true;
+    }
+}
+
 /* Where a queue of the device finds a buffer's bytes: its own wherever they are, others' where they are mapped. */
 static inline unsigned char *fake_address(plait_device *device, const plait_buffer *buffer) {
+    if (buffer->device != device && fake_goes_astray) return fake_elsewhere;
     return buffer->device == device ? ((const fake_buffer *)buffer)->bytes : (unsigned char *)buffer->host;
 }
 
@@ -251,6 +286,7 @@ static inline plait_status fake_before(plait_device *device, plait_queue *queue,
                                        const plait_command *command) {
     fake_device *fake = (fake_device *)device;
     bool moves = command->kind == PLAIT_COMMAND_WRITE || command->kind == PLAIT_COMMAND_READ;
+    fake_goes_astray = fake_is_astray(fake, command);
     if (command->kind == PLAIT_COMMAND_WAIT && fake->no_waits && command->wait.event->device != device)
         return plait_error(PLAIT_UNSUPPORTED, "%s waits for an event of %s", device->name,
                            command->wait.event->device->name);

@@ -239,6 +239,7 @@ static const option_row rows[] = {
     PLAIT_SIM_FAILURE_LIST(FAIL_ROW)
 #undef FAIL_ROW
         {"lose", parse_count, AT(lose_at), 1, MAX_NUMBER},
+    {"astray", parse_yes, AT(astray), 0, 0},
     {"nan", parse_yes, AT(nan), 0, 0},
     {"poison", parse_yes, AT(poison), 0, 0},
 };

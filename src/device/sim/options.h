@@ -56,7 +56,7 @@ typedef struct plait_sim_options {
     double bandwidth;                                   /* of the link, bytes/s; 0: as fast as it goes */
     double flops, memory_bandwidth; /* of launches, FLOP/s and bytes/s; 0: as fast as they go */
     double speed;                   /* of launches, share of the inner device's */
-    bool contiguous, copies_strides, nan, poison, import;
+    bool contiguous, copies_strides, astray, nan, poison, import;
     bool without[PLAIT_SIM_WITHOUT_COUNT], lacks_op[PLAIT_OP_COUNT], lacks_type[PLAIT_DTYPE_LIMIT];
 } plait_sim_options;
 

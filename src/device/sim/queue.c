@@ -130,6 +130,7 @@ static plait_status run_copy(plait_sim_queue *queue, const plait_command *comman
     inner.copy.target.buffer = inner_buffer(inner.copy.target.buffer);
     inner.copy.trace = NULL;
     if (from_self && to_self) return run_inner(queue, &inner);
+    if (device_of(queue)->options.astray) return PLAIT_OK; /* as drivers do: no bytes, and no word */
     uint64_t n = moved_bytes(&command->copy.source, command->copy.size_bytes, command->copy.box);
     return run_moving(queue, &inner, to_self ? 0 : 1, n);
 }

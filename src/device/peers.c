@@ -1,0 +1,178 @@
+/* The self-test of direct copies between devices: drivers and platforms are known that say that one device reaches another's
+ * memory, and then lose or damage what is copied, or show what was there before. So before the first plan of several devices
+ * bytes go every direct way, in sizes and forms that plans have, and come back to be compared. A pair that fails does not
+ * count as reaching each other any more: its bytes go through host memory, and a warning names it.
+ *
+ * Not here: the order of copies, which is the conformance suite's. Invariant: a failure that is not about bytes is the
+ * caller's: the device is then no better without direct copies. */
+#include "device/context.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_BYTES = 4096, MOST_BYTES = 256 << 10, BEHIND = 64, N_PATTERNS = 2 };
+
+typedef struct trial {
+    plait_context *context;
+    int from, to;
+    uint32_t queue;                 /* that copies */
+    plait_buffer *source, *target;  /* Owned. */
+    uint64_t size_bytes;            /* of each */
+    unsigned char *sent, *expected; /* Owned, as below. [size_bytes] */
+    unsigned char *came;
+} trial;
+
+/* One copy: `box` NULL for a range. */
+typedef struct form {
+    uint64_t offset, size_bytes;
+    const plait_box *box;
+} form;
+
+/* ---- bytes ---- */
+
+/* No byte is what the other pattern has there, and neighbours differ. */
+static void fill_pattern(unsigned char *bytes, uint64_t n, int pattern) {
+    uint32_t state = 12345;
+    for (uint64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        bytes[i] = (unsigned char)(state >> 24) ^ (pattern ? 0xFFu : 0);
+    }
+}
+
+static void move_expected(const trial *t, const form *f) {
+    if (!f->box) {
+        memcpy(t->expected + f->offset, t->sent + f->offset, f->size_bytes);
+        return;
+    }
+    for (uint64_t p = 0; p < f->box->n_planes; p++)
+        for (uint64_t r = 0; r < f->box->n_rows; r++)
+            memcpy(t->expected + f->offset + p * f->box->target_plane_pitch + r * f->box->target_row_pitch,
+                   t->sent + f->offset + p * f->box->source_plane_pitch + r * f->box->source_row_pitch,
+                   f->box->row_bytes);
+}
+
+/* ---- commands ---- */
+
+static plait_status transfer(const trial *t, int device, plait_command_kind kind, plait_buffer *buffer,
+                             void *host) {
+    plait_command command = {.kind = kind, .transfer = {.region = {buffer, 0, t->size_bytes}, .host = host}};
+    return plait_context_execute(t->context, device, &command, 1);
+}
+
+/* The target holds the other pattern before, so that what does not arrive shows, and what arrives beside it too. */
+static plait_status copy_once(const trial *t, const form *f, int pattern) {
+    plait_region from = {t->source, f->offset, t->size_bytes - f->offset};
+    plait_region to = {t->target, f->offset, t->size_bytes - f->offset};
+    plait_command copy = {
+        .kind = PLAIT_COMMAND_COPY,
+        .copy = {.source = from, .target = to, .size_bytes = f->box ? NULL : &f->size_bytes, .box = f->box}};
+    fill_pattern(t->sent, t->size_bytes, pattern);
+    fill_pattern(t->expected, t->size_bytes, !pattern);
+    PLAIT_TRY(transfer(t, t->from, PLAIT_COMMAND_WRITE, t->source, t->sent));
+    PLAIT_TRY(transfer(t, t->to, PLAIT_COMMAND_WRITE, t->target, t->expected));
+    PLAIT_TRY(plait_context_execute_on(t->context, t->queue, &copy, 1));
+    PLAIT_TRY(transfer(t, t->to, PLAIT_COMMAND_READ, t->target, t->came));
+    move_expected(t, f);
+    return PLAIT_OK;
+}
+
+/* ---- a pair ---- */
+
+static bool arrived(const trial *t, const form *f) {
+    uint64_t at = 0;
+    while (at < t->size_bytes && t->came[at] == t->expected[at]) at++;
+    if (at == t->size_bytes) return true;
+    const char *from = t->context->devices[t->from].device->name;
+    const char *to = t->context->devices[t->to].device->name;
+    plait_log(
+        &t->context->logger, PLAIT_LOG_WARNING,
+        "a direct copy of %s%llu bytes from %s to %s arrives wrong: byte %llu is 0x%02x, expected 0x%02x; "
+        "what %s and %s exchange goes through host memory",
+        f->box ? "a box in " : "", (unsigned long long)f->size_bytes, from, to, (unsigned long long)at,
+        t->came[at], t->expected[at], from, to);
+    return false;
+}
+
+static plait_status try_forms(const trial *t, bool boxes, bool *out_right) {
+    uint64_t n = t->size_bytes - BEHIND;
+    const plait_box flat = {33, 17, 1, 48, 0, 65, 0}, deep = {16, 5, 4, 64, 512, 32, 200};
+    const form forms[] = {{0, n, NULL},         {0, 1, NULL},      {3, 255, NULL},   {64, 1024, NULL},
+                          {129, n - 257, NULL}, {32, n / 2, NULL}, {5, 2048, &flat}, {0, 2048, &deep}};
+    int n_forms = (int)(sizeof forms / sizeof *forms) - (boxes ? 0 : 2);
+    *out_right = true;
+    for (int k = 0; *out_right && k < n_forms * N_PATTERNS; k++) {
+        const form *f = &forms[k / N_PATTERNS];
+        PLAIT_TRY(copy_once(t, f, k % N_PATTERNS));
+        *out_right = arrived(t, f);
+    }
+    return PLAIT_OK;
+}
+
+static plait_status make_buffers(trial *t) {
+    plait_context_entry *from = &t->context->devices[t->from], *to = &t->context->devices[t->to];
+    t->sent = plait_alloc_array(3, t->size_bytes);
+    if (!t->sent) return plait_error_memory("a test of copies", 3 * t->size_bytes);
+    t->expected = t->sent + t->size_bytes;
+    t->came = t->expected + t->size_bytes;
+    PLAIT_TRY(
+        from->device->vtable->buffer_create(from->device, t->size_bytes, PLAIT_BUFFER_TEMPORARY, &t->source));
+    return to->device->vtable->buffer_create(to->device, t->size_bytes, PLAIT_BUFFER_TEMPORARY, &t->target);
+}
+
+/* Little enough for a device with little memory, and for one whose link is slow. */
+static uint64_t trial_bytes(const plait_context_entry *a, const plait_context_entry *b) {
+    uint64_t least = a->info.memory_total_bytes < b->info.memory_total_bytes ? a->info.memory_total_bytes
+                                                                             : b->info.memory_total_bytes;
+    uint64_t n = least / 512 & ~(uint64_t)(LEAST_BYTES - 1);
+    if (n < LEAST_BYTES) n = LEAST_BYTES;
+    if (n > MOST_BYTES) n = MOST_BYTES;
+    return n;
+}
+
+/* Copies from one device to another on one of the queues that would take them. */
+static plait_status try_way(plait_context *context, int from, int to, uint32_t queue, bool *out_right) {
+    plait_context_entry *a = &context->devices[from], *b = &context->devices[to];
+    trial t = {.context = context, .from = from, .to = to, .queue = queue, .size_bytes = trial_bytes(a, b)};
+    uint32_t boxes = a->info.caps & b->info.caps & PLAIT_CAP_BOXES;
+    plait_status status = make_buffers(&t);
+    if (status == PLAIT_OK) status = try_forms(&t, boxes != 0, out_right);
+    if (t.source) t.source->device->vtable->buffer_destroy(t.source);
+    if (t.target) t.target->device->vtable->buffer_destroy(t.target);
+    free(t.sent);
+    return status;
+}
+
+/* What device d reaches of another: both ways, each on the queue that plans take for it. */
+static plait_status try_pair(plait_context *context, int d, int other) {
+    plait_context_entry *entry = &context->devices[d];
+    uint32_t first = (uint32_t)d * PLAIT_DEVICE_QUEUES;
+    uint32_t in = first + (uint32_t)plait_context_copy_queue(entry, true);
+    uint32_t out = first + (uint32_t)plait_context_copy_queue(entry, false);
+    bool right = false;
+    PLAIT_TRY(try_way(context, other, d, in, &right));
+    if (right) PLAIT_TRY(try_way(context, d, other, out, &right));
+    if (!right) entry->reaches &= ~((uint64_t)1 << other);
+    return PLAIT_OK;
+}
+
+static plait_status try_all(plait_context *context) {
+    for (int d = 0; d < context->n_devices; d++)
+        for (int other = 0; other < context->n_devices; other++)
+            if (other != d && (context->devices[d].reaches >> other & 1u))
+                PLAIT_TRY(plait_error_context(try_pair(context, d, other), "direct copies of %s",
+                                              context->devices[d].device->name));
+    return PLAIT_OK;
+}
+
+plait_status plait_context_test_peers(plait_context *context) {
+    plait_status status = PLAIT_OK;
+    pthread_mutex_lock(&context->peer_lock);
+    if (!context->peers_tested) status = try_all(context);
+    context->peers_tested = context->peers_tested || status == PLAIT_OK;
+    pthread_mutex_unlock(&context->peer_lock);
+    return status;
+}
