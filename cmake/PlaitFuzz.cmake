@@ -4,7 +4,8 @@
 #                 target, with any compiler; with PLAIT_FUZZ and clang also fuzz_NAME, a libFuzzer program
 #
 # A comment `/* room: gguf */` near the top of the file names the room that the target is linked to; without it, it is the
-# whole library. scripts/fuzz NAME SECONDS builds and runs one.
+# whole library. `/* mutations: 24 */` lets the test make so many of each kind of a file, where one input costs milliseconds;
+# the target long-tests makes 256 all the same. scripts/fuzz NAME SECONDS builds and runs one.
 
 # The libFuzzer programs need every object of the library to count edges.
 function(plait_fuzz_flags)
@@ -35,7 +36,11 @@ function(plait_fuzz)
       continue()
     endif()
     plait_fuzz_target(replay_${name} "${source}" ${room} "${folder}/replay_main.c")
-    add_test(NAME fuzz/${name} COMMAND replay_${name} "${folder}/corpus/${name}"
+    plait_note("${source}" mutations "" mutations)
+    if(mutations)
+      set_property(GLOBAL APPEND PROPERTY PLAIT_LONG_REPLAYS ${name})
+    endif()
+    add_test(NAME fuzz/${name} COMMAND replay_${name} "${folder}/corpus/${name}" ${mutations}
       WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
     plait_test_properties(fuzz/${name} "${source}" fuzz)
     if(PLAIT_FUZZ)

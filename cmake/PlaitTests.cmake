@@ -32,9 +32,9 @@ endfunction()
 
 # The word behind "KEY:" in a comment of its own near the top of a source, else `default`.
 function(plait_note source key default out)
-  file(STRINGS "${source}" line LIMIT_INPUT 4096 LIMIT_COUNT 1 REGEX "^/\\* ${key}: [a-z_ ]+ \\*/$")
+  file(STRINGS "${source}" line LIMIT_INPUT 4096 LIMIT_COUNT 1 REGEX "^/\\* ${key}: [a-z0-9_ ]+ \\*/$")
   if(line)
-    string(REGEX REPLACE "^/\\* ${key}: ([a-z_ ]+) \\*/$" "\\1" default "${line}")
+    string(REGEX REPLACE "^/\\* ${key}: ([a-z0-9_ ]+) \\*/$" "\\1" default "${line}")
   endif()
   set(${out} "${default}" PARENT_SCOPE)
 endfunction()
@@ -123,10 +123,20 @@ function(plait_tests)
 endfunction()
 
 function(plait_long_tests)
+  set(commands)
   if(TARGET test_run_unequal)
-    add_custom_target(long-tests COMMAND test_run_unequal 0 10000 USES_TERMINAL VERBATIM
-      COMMENT "Ten thousand random graphs on random sets of unequal devices")
+    list(APPEND commands COMMAND test_run_unequal 0 10000)
   endif()
+  if(TARGET test_conformance_sim_settings)
+    list(APPEND commands COMMAND test_conformance_sim_settings all)
+  endif()
+  # Targets whose tests make few mutations: here they make all.
+  get_property(replays GLOBAL PROPERTY PLAIT_LONG_REPLAYS)
+  foreach(name ${replays})
+    list(APPEND commands COMMAND replay_${name} "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+  endforeach()
+  add_custom_target(long-tests ${commands} USES_TERMINAL VERBATIM COMMENT
+    "Ten thousand random graphs on unequal devices, the suite on all simulated devices, all mutations of corpora")
 endfunction()
 
 function(plait_tree_tests)

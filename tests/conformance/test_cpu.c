@@ -31,13 +31,14 @@ static void one_thread(void **state) {
     assert_same("cpu:threads=1");
 }
 
-/* What depends on how work is cut: the rest of the suite has nothing new to say about them. */
-static const char *const kernels[] = {"op/*/plain", "op/*/ragged*", "segment/*", "packing/*"};
+/* What depends on how work is cut: the rest of the suite has nothing new to say about them. Segments with 9 tokens: more
+ * than one tile of rows, and a ragged one. */
+static const char *const kernels[] = {"op/*/plain", "op/*/ragged*", "segment/*/9", "packing/*"};
 
 static void run_kernels(const char *device) {
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         run_suite(device, kernels[i], &found);
-        assert_true(found.n > 100);
+        assert_true(found.n >= 80);
         assert_same(device);
     }
 }

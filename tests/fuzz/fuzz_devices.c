@@ -1,4 +1,5 @@
 /* room: run */
+/* mutations: 24 */
 /* Any text as a device list and as pins: the first line is the list, each further one a pin "PATTERN=NUMBER"; a line
  * "exact" or "file" sets an option. What opens must plan a small decoder, or say which node no device runs; the plan must
  * be proved, printable, and run a step. What does not open must leave a message. */

@@ -1,4 +1,5 @@
 /* room: text */
+/* mutations: 24 */
 /* Any metadata. The input is lines "key=value"; `m` the model, `p` the splitting rule, `t` a token (its first letter the
  * type, then the text), `s` a score, `g` a merge, `c` bytes of a character map, `i` a role's id, `b` a switch, `n` the
  * model's name; anything else is text to tokenise. What is refused must say why; what is accepted must tokenise without

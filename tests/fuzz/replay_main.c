@@ -1,6 +1,9 @@
 /* Runs a fuzz target over its corpus without a fuzzer: every file as it is, then cut short, then with single bits
  * flipped. Not a search for new inputs (libFuzzer does that), but the proof that old ones still do no harm, with any
- * compiler and in every test run. Invariant: the same corpus gives the same inputs, in the same order. */
+ * compiler and in every test run. Invariant: the same corpus gives the same inputs, in the same order.
+ *
+ * `replay_NAME CORPUS-FOLDER [MUTATIONS]`: so many of each kind for one file, 256 unless told. Targets whose inputs cost
+ * milliseconds each say fewer in a comment (cmake/PlaitFuzz.cmake); every file itself is always run. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,10 +12,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of each kind of mutation, for one file; large files get fewer, so that a file costs at most 8 MiB of input. */
+/* Large files get fewer mutations, so that a file costs at most 8 MiB of input. */
 #define MAX_MUTATIONS     256
 #define MAX_MUTATED_BYTES (8u << 20)
 #define MAX_FILES         4096
+
+static size_t max_mutations = MAX_MUTATIONS;
 
 /* Hands over a copy of exactly `size` bytes, so that a sanitizer sees a read beyond its end. */
 static int run_one(const uint8_t *data, size_t size) {
@@ -26,7 +31,7 @@ static int run_one(const uint8_t *data, size_t size) {
 
 static size_t n_mutations(size_t size, size_t possible) {
     size_t affordable = MAX_MUTATED_BYTES / (size + 1) + 1;
-    size_t n = possible < MAX_MUTATIONS ? possible : MAX_MUTATIONS;
+    size_t n = possible < max_mutations ? possible : max_mutations;
     return n < affordable ? n : affordable;
 }
 
@@ -75,8 +80,9 @@ static int is_file(const struct dirent *entry) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s CORPUS-FOLDER\n", argv[0]);
+    if (argc > 2) max_mutations = strtoul(argv[2], NULL, 10);
+    if (argc < 2 || argc > 3 || max_mutations < 1) {
+        fprintf(stderr, "usage: %s CORPUS-FOLDER [MUTATIONS]\n", argv[0]);
         return 2;
     }
     struct dirent **names = NULL;
