@@ -468,18 +468,20 @@ static plait_status send_home(builder *b) {
 
 /* ---- building segments ---- */
 
-static plait_segment_operand operand_of(const builder *b, uint32_t tensor_id, uint32_t value) {
+/* Fills every member where it stays: a struct that is built first and copied then takes a tenth of this pass. */
+static void fill_operand(const builder *b, uint32_t tensor_id, uint32_t value, plait_segment_operand *out) {
     const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
     plait_storage_kind kind = storage_of(b, tensor->storage)->kind;
-    return (plait_segment_operand){.shape = tensor->shape,
-                                   .outer = tensor->outer,
-                                   .value = value,
-                                   .storage = tensor->storage,
-                                   .slot = PLAIT_NO_SLOT,
-                                   .view_offset = tensor->offset,
-                                   .encoding = b->plan->values[value].encoding,
-                                   .is_weight = kind == PLAIT_STORAGE_WEIGHT,
-                                   .needed_after = kind == PLAIT_STORAGE_STATE};
+    out->shape = tensor->shape;
+    out->outer = tensor->outer;
+    out->value = value;
+    out->storage = tensor->storage;
+    out->slot = PLAIT_NO_SLOT;
+    out->offset = 0;
+    out->view_offset = tensor->offset;
+    out->encoding = b->plan->values[value].encoding;
+    out->is_weight = kind == PLAIT_STORAGE_WEIGHT;
+    out->needed_after = kind == PLAIT_STORAGE_STATE;
 }
 
 static plait_status note_write(builder *b, const plait_graph_tensor *tensor, uint32_t value, uint32_t node) {
@@ -506,7 +508,7 @@ static plait_status fill_output(builder *b, uint32_t n, int o, int device, int64
     bool in_place = o == 0 && node->op->writes_input >= 0;
     bool complete = !in_place || b->holdings[v].complete;
     b->holdings[v] = (holding){++b->versions[tensor->storage], complete, place, place};
-    *out = operand_of(b, node->outputs[o], v);
+    fill_operand(b, node->outputs[o], v, out);
     return note_write(b, tensor, v, n);
 }
 
@@ -531,7 +533,7 @@ static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t 
         }
         uint32_t v = find_value(b, graph->tensors[node->inputs[i]].storage, segment->device) - 1;
         b->holdings[v].touched = place;
-        out->inputs[i] = operand_of(b, node->inputs[i], v);
+        fill_operand(b, node->inputs[i], v, &out->inputs[i]);
     }
     for (int o = 0; o < node->n_outputs; o++)
         PLAIT_TRY(fill_output(b, n, o, segment->device, place, &out->outputs[o]));

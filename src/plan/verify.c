@@ -391,12 +391,12 @@ static plait_status check_resident(proof *p) {
         const plait_plan_value *value = &plan->values[v];
         if (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) continue;
         const plait_resident *entry = plait_plan_resident(plan, value->storage, value->device);
+        const char *name = value_name(plan, v); /* mostly the very string that the entry borrows */
         bool there = entry && entry->slot == value->slot && entry->offset == value->offset &&
                      entry->size_bytes == value->size_bytes && entry->encoding == value->encoding &&
-                     strcmp(entry->name, value_name(plan, v)) == 0;
+                     (entry->name == name || strcmp(entry->name, name) == 0);
         if (!there)
-            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it",
-                               value_name(plan, v));
+            return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it", name);
     }
     return PLAIT_OK;
 }
