@@ -4,7 +4,9 @@
  * the graph says, evaluated with memory of its own for every storage.
  *
  * An oracle for the proof: it uses addresses, steps, waits and signals of the plan, and nothing else that planning has
- * concluded. It cannot prove a plan right; it can show one wrong. */
+ * concluded. One run can show a plan wrong. A run that keeps a journal proves more: of all pairs of commands that touched the
+ * same unit, one of them writing, each must be ordered by what holds in every order (symbolic_unordered). Then any order
+ * can be made from this one by exchanging neighbours that do not meet, so all of them give what this one gave. */
 #ifndef PLAIT_TESTS_SUPPORT_SYMBOLIC_H
 #define PLAIT_TESTS_SUPPORT_SYMBOLIC_H
 
@@ -15,12 +17,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYMBOLIC_UNIT = 2, SYMBOLIC_ROUNDS = 4 };
+enum {
+    SYMBOLIC_UNIT = 2,
+    SYMBOLIC_ROUNDS = 4,
+    SYMBOLIC_WORDS = 5,
+    SYMBOLIC_COMMANDS = 64 * SYMBOLIC_WORDS,
+    SYMBOLIC_QUEUES = 32
+};
+
+/* A set of commands: step s of round r is number r * n_steps + s; behind those the host's submissions, then its reads. */
+typedef struct symbolic_set {
+    uint64_t words[SYMBOLIC_WORDS];
+} symbolic_set;
+
+/* Of a unit of memory. */
+typedef struct symbolic_touched {
+    symbolic_set any, writers;
+} symbolic_touched;
+
+/* What comes before what in every order, and who runs now. */
+typedef struct symbolic_journal {
+    size_t n, current;
+    symbolic_set before[SYMBOLIC_COMMANDS];
+    struct symbolic_raise { /* by which command a queue's timeline came to a value, in their order */
+        uint64_t value;
+        size_t command;
+    } * raises[SYMBOLIC_QUEUES];
+    size_t n_raises[SYMBOLIC_QUEUES];
+    size_t last[SYMBOLIC_QUEUES]; /* the newest command + 1 */
+} symbolic_journal;
 
 typedef struct symbolic_area {
     uint64_t *symbols;
     uint64_t size_bytes;
+    symbolic_journal *journal; /* NULL: nothing is noted */
+    symbolic_touched *touched; /* [unit] */
 } symbolic_area;
+
+/* The running command touches these bytes. */
+static inline void symbolic_note(symbolic_area *area, uint64_t begin, uint64_t size, bool write) {
+    if (!area->journal) return;
+    size_t c = area->journal->current;
+    for (uint64_t u = begin / SYMBOLIC_UNIT; u < begin / SYMBOLIC_UNIT + (size + 1) / SYMBOLIC_UNIT; u++) {
+        area->touched[u].any.words[c / 64] |= (uint64_t)1 << c % 64;
+        area->touched[u].writers.words[c / 64] |= (uint64_t)write << c % 64;
+    }
+}
 
 static inline uint64_t symbolic_mix(uint64_t a, uint64_t b) {
     a ^= b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2);
@@ -35,7 +77,8 @@ static inline uint64_t symbolic_name(const char *text) {
 }
 
 static inline symbolic_area symbolic_make(uint64_t size_bytes) {
-    symbolic_area area = {calloc(size_bytes / SYMBOLIC_UNIT + 2, sizeof(uint64_t)), size_bytes};
+    symbolic_area area = {.symbols = calloc(size_bytes / SYMBOLIC_UNIT + 2, sizeof(uint64_t)),
+                          .size_bytes = size_bytes};
     if (!area.symbols) abort();
     return area;
 }
@@ -71,6 +114,7 @@ static inline uint64_t symbolic_read(const plait_operand *shape, symbolic_area *
             *fault = true;
             return h;
         }
+        symbolic_note(area, offset + at, block, false);
         for (uint64_t k = 0; k < (block + 1) / SYMBOLIC_UNIT; k++) h = symbolic_mix(h, s[k]);
     });
     return h;
@@ -85,6 +129,7 @@ static inline void symbolic_write(const plait_operand *shape, symbolic_area *are
             *fault = true;
             return;
         }
+        symbolic_note(area, offset + at, block, true);
         for (uint64_t k = 0; k < (block + 1) / SYMBOLIC_UNIT; k++) s[k] = symbolic_mix(h, at + k);
     });
 }
@@ -209,6 +254,7 @@ typedef struct symbolic_run {
     size_t *next;     /* [queue] its next step of the list, counted over the rounds */
     size_t submitted; /* rounds */
     const char *wrong;
+    symbolic_journal *journal; /* NULL: none is kept */
 } symbolic_run;
 
 static inline symbolic_area *symbolic_slot(symbolic_run *r, int device, uint32_t slot, size_t place) {
@@ -223,10 +269,11 @@ static inline void symbolic_copy(symbolic_run *r, symbolic_area *to, uint64_t to
                                  uint64_t from_offset, uint64_t size) {
     uint64_t *target = symbolic_at(to, to_offset, size), *source = symbolic_at(from, from_offset, size);
     if (size == 0) return;
-    if (!target || !source)
-        r->wrong = "bytes outside of a buffer are moved";
-    else
-        memmove(target, source, (size + 1) / SYMBOLIC_UNIT * sizeof *target);
+    if (!target || !source) r->wrong = "bytes outside of a buffer are moved";
+    if (!target || !source) return;
+    symbolic_note(from, from_offset, size, false);
+    symbolic_note(to, to_offset, size, true);
+    memmove(target, source, (size + 1) / SYMBOLIC_UNIT * sizeof *target);
 }
 
 static inline void symbolic_node(symbolic_run *r, int device, const plait_segment_node *node,
@@ -257,9 +304,10 @@ static inline void symbolic_launch(symbolic_run *r, const plait_plan_step *step,
     for (int g = 0; g < segment->prepared.n_groups && !r->wrong; g++) {
         const plait_group *group = &segment->prepared.groups[g];
         for (int k = group->first; k < group->first + group->n && !r->wrong; k++) {
-            uint64_t *scratch = symbolic_at(symbolic_slot(r, step->device, group->scratch_slot, place),
-                                            group->scratch_offset, group->scratch_bytes);
+            symbolic_area *area = symbolic_slot(r, step->device, group->scratch_slot, place);
+            uint64_t *scratch = symbolic_at(area, group->scratch_offset, group->scratch_bytes);
             if (group->scratch_bytes && !scratch) r->wrong = "scratch leaves the arena";
+            if (scratch) symbolic_note(area, group->scratch_offset, group->scratch_bytes, true);
             for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
             symbolic_node(r, step->device, &segment->nodes[segment->prepared.order[k]], round);
             for (uint64_t b = 0; scratch && b < group->scratch_bytes / SYMBOLIC_UNIT; b++) scratch[b] = 0xBAD;
@@ -356,6 +404,100 @@ static inline void symbolic_step(symbolic_run *r, const plait_plan_step *step, u
     }
 }
 
+/* ---- the journal ---- */
+
+static inline bool symbolic_has(const symbolic_set *set, size_t c) {
+    return set->words[c / 64] >> c % 64 & 1u;
+}
+
+/* The running command comes after this one, and all that comes before that. */
+static inline void symbolic_after(symbolic_journal *j, size_t command) {
+    for (int w = 0; w < SYMBOLIC_WORDS; w++) j->before[j->current].words[w] |= j->before[command].words[w];
+    j->before[j->current].words[command / 64] |= (uint64_t)1 << command % 64;
+}
+
+/* After the command that first brings the queue's timeline to the value, in every order: it is always the same one. */
+static inline void symbolic_after_value(symbolic_journal *j, uint32_t queue, uint64_t value) {
+    for (size_t i = 0; value && i < j->n_raises[queue]; i++) {
+        if (j->raises[queue][i].value < value) continue;
+        symbolic_after(j, j->raises[queue][i].command);
+        return;
+    }
+}
+
+/* Commands of a queue run in their order, and none before its round was submitted. */
+static inline void symbolic_journal_step(symbolic_run *r, uint32_t q, size_t at) {
+    symbolic_journal *j = r->journal;
+    if (!j) return;
+    size_t n = r->plan->n_steps, round = at / n;
+    const plait_plan_step *step = &r->plan->steps[at % n];
+    j->current = at;
+    symbolic_after(j, SYMBOLIC_ROUNDS * n + round);
+    if (j->last[q]) symbolic_after(j, j->last[q] - 1);
+    j->last[q] = at + 1;
+    for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
+        const plait_plan_step *other = &r->plan->steps[r->plan->waits[w].step];
+        size_t before = r->plan->waits[w].before;
+        if (round >= before)
+            symbolic_after_value(j, other->queue,
+                                 (round - before) * r->plan->queues[other->queue].n_signals + other->signal);
+    }
+}
+
+static inline void symbolic_journal_raise(symbolic_run *r, uint32_t q, uint64_t value) {
+    symbolic_journal *j = r->journal;
+    if (!j) return;
+    if (!j->raises[q]) j->raises[q] = calloc(SYMBOLIC_COMMANDS, sizeof *j->raises[q]);
+    if (!j->raises[q]) abort();
+    j->raises[q][j->n_raises[q]++] = (struct symbolic_raise){value, j->current};
+}
+
+/* The host submits a round after the one before, and after it read the round whose places this one takes. */
+static inline void symbolic_journal_submit(symbolic_run *r, size_t round) {
+    symbolic_journal *j = r->journal;
+    if (!j) return;
+    size_t first = SYMBOLIC_ROUNDS * r->plan->n_steps, depth = (size_t)r->plan->depth;
+    j->current = first + round;
+    if (round) symbolic_after(j, first + round - 1);
+    if (round >= depth) symbolic_after(j, first + SYMBOLIC_ROUNDS + round - depth);
+}
+
+/* It reads a round after the one before, when all queues that it asks have come to the end. */
+static inline void symbolic_journal_read(symbolic_run *r, size_t round) {
+    symbolic_journal *j = r->journal;
+    if (!j) return;
+    size_t first = SYMBOLIC_ROUNDS * r->plan->n_steps + SYMBOLIC_ROUNDS;
+    j->current = first + round;
+    symbolic_after(j, first - SYMBOLIC_ROUNDS + round);
+    if (round) symbolic_after(j, first + round - 1);
+    for (uint32_t q = 0; q < r->plan->n_queues; q++)
+        if (r->plan->queues[q].awaited)
+            symbolic_after_value(j, q, (round + 1) * r->plan->queues[q].n_signals);
+}
+
+/* True when no order is known between two commands of which the first writes where the other is seen. */
+static inline bool symbolic_stray(const symbolic_journal *j, size_t a, const symbolic_touched *t) {
+    for (size_t b = 0; b < j->n; b++)
+        if (b != a && symbolic_has(&t->any, b) && !symbolic_has(&j->before[a], b) &&
+            !symbolic_has(&j->before[b], a))
+            return true;
+    return false;
+}
+
+/* True when two commands met in the area that nothing orders. */
+static inline bool symbolic_meet(const symbolic_journal *j, const symbolic_area *area) {
+    for (uint64_t u = 0; u <= area->size_bytes / SYMBOLIC_UNIT; u++) {
+        const symbolic_touched *t = &area->touched[u];
+        for (size_t a = 0; a < j->n; a++) {
+            if (t->writers.words[a / 64] == 0)
+                a |= 63; /* nobody of these */
+            else if (symbolic_has(&t->writers, a) && symbolic_stray(j, a, t))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* True when the queue has a step whose waits are over; does it. */
 static inline bool symbolic_queue(symbolic_run *r, uint32_t q) {
     const plait_plan *plan = r->plan;
@@ -371,9 +513,13 @@ static inline bool symbolic_queue(symbolic_run *r, uint32_t q) {
         uint64_t value = round < before ? 0 : (round - before) * signals + other->signal;
         if (r->timelines[other->queue] < value) return false;
     }
+    symbolic_journal_step(r, q, at);
     symbolic_step(r, step, round);
     uint64_t value = round * plan->queues[q].n_signals + step->signal;
-    if (step->signal && value > r->timelines[q]) r->timelines[q] = value;
+    if (step->signal && value > r->timelines[q]) {
+        r->timelines[q] = value;
+        symbolic_journal_raise(r, q, value);
+    }
     r->next[q]++;
     return true;
 }
@@ -411,6 +557,7 @@ static inline void symbolic_write_inputs(symbolic_run *r, uint64_t round) {
         if (input->home == i) area = symbolic_value(r, input->value, place, &offset);
         uint64_t *s = symbolic_at(area, offset, storage->size_bytes);
         if (!s && storage->size_bytes) r->wrong = "the host leaves a buffer";
+        if (s) symbolic_note(area, offset, storage->size_bytes, true);
         for (uint64_t k = 0; s && k < (storage->size_bytes + 1) / SYMBOLIC_UNIT; k++)
             s[k] = symbolic_input(storage->name, round, k);
     }
@@ -427,10 +574,12 @@ static inline bool symbolic_move(symbolic_run *r, size_t *read, uint32_t slow) {
             continue;
         }
         if (r->submitted < SYMBOLIC_ROUNDS && r->submitted - *read < (size_t)r->plan->depth) {
+            symbolic_journal_submit(r, r->submitted);
             symbolic_write_inputs(r, r->submitted++);
             return true;
         }
         if (*read < r->submitted && symbolic_ended(r, *read)) {
+            symbolic_journal_read(r, *read);
             symbolic_read_outputs(r, (*read)++);
             return true;
         }
@@ -462,10 +611,32 @@ static inline void symbolic_fill_weights(symbolic_run *r) {
     }
 }
 
-/* What goes wrong in one run with random numbers from the seed, NULL: nothing. */
-static inline const char *symbolic_check(plait_plan *plan, const symbolic_truth *truth, uint64_t seed) {
+/* All memory that somebody writes. */
+typedef void symbolic_area_fn(symbolic_run *r, symbolic_area *area);
+
+static inline void symbolic_each_area(symbolic_run *r, symbolic_area_fn *f) {
+    size_t n = (size_t)r->plan->context->n_devices, depth = (size_t)r->plan->depth;
+    for (size_t d = 0; d < n; d++) f(r, &r->arenas[d]), f(r, &r->states[d]);
+    for (size_t i = 0; i < n * depth; i++) f(r, &r->inputs[i]);
+    for (size_t p = 0; p < depth; p++)
+        f(r, &r->input_staging[p]), f(r, &r->output_staging[p]), f(r, &r->transfer_staging[p]);
+}
+
+static inline void symbolic_watch(symbolic_run *r, symbolic_area *area) {
+    area->journal = r->journal;
+    area->touched = calloc(area->size_bytes / SYMBOLIC_UNIT + 2, sizeof *area->touched);
+    if (!area->touched) abort();
+}
+
+static inline void symbolic_judge(symbolic_run *r, symbolic_area *area) {
+    if (!r->wrong && symbolic_meet(r->journal, area)) r->wrong = "two commands meet that nothing orders";
+    free(area->touched);
+}
+
+static inline const char *symbolic_run_once(plait_plan *plan, const symbolic_truth *truth, uint64_t seed,
+                                            symbolic_journal *journal) {
     size_t n = (size_t)plan->context->n_devices, depth = (size_t)plan->depth, read = 0;
-    symbolic_run r = {.plan = plan, .truth = truth, .dims = plan->bounds, .state = seed};
+    symbolic_run r = {.plan = plan, .truth = truth, .dims = plan->bounds, .state = seed, .journal = journal};
     r.arenas = calloc(n, sizeof *r.arenas);
     r.states = calloc(n, sizeof *r.states);
     r.inputs = calloc(n * depth, sizeof *r.inputs);
@@ -487,9 +658,11 @@ static inline const char *symbolic_check(plait_plan *plan, const symbolic_truth 
     r.output_staging = symbolic_areas(depth, plan->output_staging_bytes);
     r.transfer_staging = symbolic_areas(depth, plan->transfer_staging_bytes);
     symbolic_fill_weights(&r);
+    if (journal) symbolic_each_area(&r, symbolic_watch);
     uint32_t slow = seed % 2 ? (uint32_t)random_next(&r.state, plan->n_queues) : PLAIT_NO_SLOT;
     while (read < SYMBOLIC_ROUNDS && !r.wrong)
         if (!symbolic_move(&r, &read, slow)) r.wrong = "everybody waits";
+    if (journal) symbolic_each_area(&r, symbolic_judge);
     for (size_t d = 0; d < n; d++) symbolic_free(r.weights[d], plan->residence->devices[d].n_weights);
     symbolic_free(r.arenas, n);
     symbolic_free(r.states, n);
@@ -501,6 +674,24 @@ static inline const char *symbolic_check(plait_plan *plan, const symbolic_truth 
     free(r.timelines);
     free(r.next);
     return r.wrong;
+}
+
+/* What goes wrong in one run with random numbers from the seed, NULL: nothing. */
+static inline const char *symbolic_check(plait_plan *plan, const symbolic_truth *truth, uint64_t seed) {
+    return symbolic_run_once(plan, truth, seed, NULL);
+}
+
+/* What can go wrong in any order at all, NULL: nothing, as far as rows that ids name are those of the runs. */
+static inline const char *symbolic_prove(plait_plan *plan, const symbolic_truth *truth) {
+    symbolic_journal *journal = calloc(1, sizeof *journal);
+    const char *wrong = "too much happens for a journal";
+    if (!journal) abort();
+    journal->n = SYMBOLIC_ROUNDS * (plan->n_steps + 2);
+    if (journal->n <= SYMBOLIC_COMMANDS && plan->n_queues <= SYMBOLIC_QUEUES)
+        wrong = symbolic_run_once(plan, truth, 1, journal);
+    for (size_t q = 0; q < SYMBOLIC_QUEUES; q++) free(journal->raises[q]);
+    free(journal);
+    return wrong;
 }
 
 #endif
