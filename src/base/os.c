@@ -320,6 +320,30 @@ plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t 
     return PLAIT_OK;
 }
 
+bool plait_os_work(uint64_t *out_all_ns, uint64_t *out_own_ns, int *out_n_processors) {
+    /* proc(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user. */
+    unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
+    char line[256];
+    struct timespec own;
+    long ticks_per_s = sysconf(_SC_CLK_TCK), n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!plait_os_read_line("/proc/stat", line, sizeof line) || ticks_per_s <= 0 || n_processors <= 0 ||
+        sscanf(line, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait,
+               &irq, &softirq, &steal) != 8 ||
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) != 0)
+        return false;
+    *out_all_ns = (user + nice + system + irq + softirq + steal) * (1000000000ull / (uint64_t)ticks_per_s);
+    *out_own_ns = (uint64_t)own.tv_sec * 1000000000u + (uint64_t)own.tv_nsec;
+    *out_n_processors = (int)plait_min_i64(n_processors, INT32_MAX);
+    return true;
+}
+
+uint64_t plait_os_file_age_s(const char *path) {
+    struct stat s;
+    struct timespec now;
+    if (stat(path, &s) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0) return UINT64_MAX;
+    return now.tv_sec > s.st_mtim.tv_sec ? (uint64_t)(now.tv_sec - s.st_mtim.tv_sec) : 0;
+}
+
 int plait_os_processors(void) {
     plait_cpuset usable;
     plait_thread_processors(&usable);

@@ -49,6 +49,11 @@ uint64_t plait_time_ns(void);
 
 /* Processors that this process may use: the affinity mask, further bounded by the cgroup's quota; at least 1. */
 int plait_os_processors(void);
+/* What all processors of the machine have worked since it began, and what of it this process has, in nanoseconds of one
+ * processor, to about 10 ms; and how many processors there are. False when the system does not tell. */
+bool plait_os_work(uint64_t *out_all_ns, uint64_t *out_own_ns, int *out_n_processors);
+/* Seconds since a file was written; UINT64_MAX when it cannot be asked, 0 when its time is yet to come. */
+uint64_t plait_os_file_age_s(const char *path);
 /* Bytes that can still be allocated: MemAvailable, bounded by what the cgroup's limit leaves. */
 uint64_t plait_os_memory_available(void);
 /* All memory: MemTotal bounded by the cgroup's limit. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, MAX_FILE_BYTES = 1 << 16 };
+enum { VERSION = 2, MAX_FILE_BYTES = 1 << 16 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BUILD "sanitized"
@@ -30,8 +30,8 @@ static void print_identity(const plait_device_info *info, plait_strbuf *out) {
                         BUILD);
 }
 
-static void print_file(const plait_device_info *info, const plait_device_figures *figures,
-                       plait_strbuf *out) {
+static void print_file(const plait_device_info *info, const plait_cost_record *record, plait_strbuf *out) {
+    const plait_device_figures *figures = &record->figures;
     plait_strbuf identity;
     plait_strbuf_init(&identity, 0);
     print_identity(info, &identity);
@@ -40,7 +40,7 @@ static void print_file(const plait_device_info *info, const plait_device_figures
 #define PRINT(name) plait_strbuf_printf(out, ",\"" #name "\":%llu", (unsigned long long)figures->name);
     PLAIT_DEVICE_FIGURES(PRINT)
 #undef PRINT
-    plait_strbuf_append(out, "}\n");
+    plait_strbuf_printf(out, ",\"n_disturbed\":%llu}\n", (unsigned long long)record->n_disturbed);
     plait_strbuf_inherit(out, &identity);
     plait_strbuf_deinit(&identity);
 }
@@ -74,7 +74,7 @@ static plait_status path_of(const plait_device_info *info, plait_strbuf *out) {
     return status;
 }
 
-static plait_status read_text(const plait_device_info *info, plait_strbuf *out) {
+static plait_status read_text(const plait_device_info *info, plait_strbuf *out, uint64_t *out_age_s) {
     plait_strbuf path;
     plait_file file = {0};
     plait_strbuf_init(&path, 0);
@@ -85,6 +85,7 @@ static plait_status read_text(const plait_device_info *info, plait_strbuf *out) 
             status = plait_error(PLAIT_CORRUPT, "%s: too large", plait_strbuf_text(&path));
         else
             plait_strbuf_append_n(out, file.bytes, (size_t)file.size_bytes);
+        *out_age_s = plait_os_file_age_s(plait_strbuf_text(&path));
         plait_file_close(&file);
     }
     plait_strbuf_deinit(&path);
@@ -92,39 +93,40 @@ static plait_status read_text(const plait_device_info *info, plait_strbuf *out) 
 }
 
 static plait_status read_figures(const plait_device_info *info, const plait_strbuf *text,
-                                 plait_device_figures *out) {
-    plait_device_figures figures = {.struct_bytes = sizeof figures};
+                                 plait_cost_record *out) {
+    plait_cost_record record = {.figures = {.struct_bytes = sizeof record.figures}, .age_s = out->age_s};
     plait_strbuf again;
     const char *bytes = plait_strbuf_text(text);
-#define PICK(name) figures.name = pick(bytes, #name);
+#define PICK(name) record.figures.name = pick(bytes, #name);
     PLAIT_DEVICE_FIGURES(PICK)
 #undef PICK
+    record.n_disturbed = pick(bytes, "n_disturbed");
     plait_strbuf_init(&again, 0);
-    print_file(info, &figures, &again);
+    print_file(info, &record, &again);
     plait_status status = plait_strbuf_status(&again);
     bool same = again.length == text->length && strcmp(plait_strbuf_text(&again), bytes) == 0;
     plait_strbuf_deinit(&again);
     PLAIT_TRY(status);
     if (!same) return plait_error(PLAIT_NOT_FOUND, "figures: the file is damaged, or of another device");
-    *out = figures;
+    *out = record;
     return PLAIT_OK;
 }
 
-plait_status plait_cost_cache_read(const plait_device_info *info, plait_device_figures *out) {
+plait_status plait_cost_cache_read(const plait_device_info *info, plait_cost_record *out) {
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
-    plait_status status = read_text(info, &text);
+    plait_status status = read_text(info, &text, &out->age_s);
     if (status == PLAIT_OK) status = read_figures(info, &text, out);
     plait_strbuf_deinit(&text);
     return status == PLAIT_OK || status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_NOT_FOUND;
 }
 
-plait_status plait_cost_cache_write(const plait_device_info *info, const plait_device_figures *figures) {
+plait_status plait_cost_cache_write(const plait_device_info *info, const plait_cost_record *record) {
     plait_strbuf path, text;
     plait_file_writer file = {.fd = -1};
     plait_strbuf_init(&path, 0);
     plait_strbuf_init(&text, 0);
-    print_file(info, figures, &text);
+    print_file(info, record, &text);
     plait_status status = plait_strbuf_status(&text);
     if (status == PLAIT_OK) status = path_of(info, &path);
     if (status == PLAIT_OK) status = plait_file_writer_open(&file, plait_strbuf_text(&path));

@@ -18,14 +18,28 @@ uint64_t plait_cost_round(uint64_t value);
 /* Fills what a device left at 0 from its other figures, and rounds all: afterwards no rate is 0. */
 void plait_cost_complete(plait_device_figures *figures);
 
-/* Measures through the device's interface (measure.c). */
-plait_status plait_cost_measure(plait_device *device, plait_device_figures *out);
+/* Measured figures, and how much they are worth. */
+typedef struct plait_cost_record {
+    plait_device_figures figures;
+    uint64_t
+        n_disturbed; /* how often they were measured, each time while others used the machine; 0: once in peace */
+    uint64_t age_s; /* seconds since they were written, when they are read */
+} plait_cost_record;
+
+/* Measures through the device's interface (measure.c). `out_disturbed`: others used the processors meanwhile. */
+plait_status plait_cost_measure(plait_device *device, plait_device_figures *out, bool *out_disturbed);
+/* Whether a device of n_threads on a machine of n_processors lacked processors: what others worked in wall_ns, and the
+ * device's threads, are more than there are. */
+bool plait_cost_was_disturbed(int n_processors, int n_threads, uint64_t others_ns, uint64_t wall_ns);
+/* The better of two measurements, figure by figure: rates are the larger ones, times the smaller ones. What disturbs,
+ * slows down. */
+void plait_cost_keep_best(plait_device_figures *best, const plait_device_figures *other);
 
 /* The remembered figures of a device of this description (cache.c): NOT_FOUND when there are none, or none that can be
  * read. Other failures are those of memory only. */
-plait_status plait_cost_cache_read(const plait_device_info *info, plait_device_figures *out);
+plait_status plait_cost_cache_read(const plait_device_info *info, plait_cost_record *out);
 /* Remembers them. A failure leaves an older file as it was. */
-plait_status plait_cost_cache_write(const plait_device_info *info, const plait_device_figures *figures);
+plait_status plait_cost_cache_write(const plait_device_info *info, const plait_cost_record *record);
 
 /* ---- the figures of a context, laid out for many questions ---- */
 

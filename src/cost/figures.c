@@ -13,6 +13,10 @@
 /* A device that says nothing and cannot be measured: slow, so that it is chosen for what nobody else runs. */
 enum { UNKNOWN_RATE = 1000000000 };
 
+/* Figures that were only measured while others used the machine are measured again, a minute later at the soonest, until
+ * once there was peace or the patience is over. */
+enum { PATIENCE = 8, AGAIN_AFTER_S = 60 };
+
 /* ---- the scale ---- */
 
 /* Steps of 1 up to 10; from there on of a tenth, rounded. Integers all the way, so that no library's logarithm decides
@@ -71,27 +75,45 @@ static plait_status forgive(plait_status status) {
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
+static bool is_settled(const plait_cost_record *record) {
+    return record->n_disturbed == 0 || record->n_disturbed >= PATIENCE || record->age_s < AGAIN_AFTER_S;
+}
+
+/* Measures, and remembers the best of this and what is known. */
+static plait_status measure(plait_device *device, const plait_device_info *info,
+                            const plait_cost_record *known_ones, plait_cost_record *out) {
+    plait_cost_record record = {.n_disturbed = 0};
+    bool disturbed = false;
+    PLAIT_TRY(plait_error_context(plait_cost_measure(device, &record.figures, &disturbed), "measuring %s",
+                                  device->name));
+    if (known_ones) plait_cost_keep_best(&record.figures, &known_ones->figures);
+    if (disturbed) record.n_disturbed = (known_ones ? known_ones->n_disturbed : 0) + 1;
+    plait_cost_complete(&record.figures);
+    *out = record;
+    return forgive(plait_cost_cache_write(info, &record));
+}
+
+static plait_status remembered(plait_device *device, bool again, plait_cost_record *out,
+                               plait_figures_source *out_source) {
+    plait_device_info info;
+    PLAIT_TRY(device->vtable->describe(device, &info));
+    *out_source = PLAIT_FIGURES_CACHED;
+    plait_status status = again ? PLAIT_NOT_FOUND : plait_cost_cache_read(&info, out);
+    if (status == PLAIT_OK && is_settled(out)) return PLAIT_OK;
+    if (status != PLAIT_OK && status != PLAIT_NOT_FOUND) return status;
+    *out_source = PLAIT_FIGURES_MEASURED;
+    return measure(device, &info, status == PLAIT_OK ? out : NULL, out);
+}
+
 plait_status plait_device_measure(plait_device *device, bool again, plait_device_figures *out,
                                   plait_figures_source *out_source) {
-    plait_device_info info;
-    plait_device_figures figures;
+    plait_cost_record record = {0};
     plait_figures_source source = PLAIT_FIGURES_STATED;
-    plait_status status = stated(device, &figures);
-    if (status == PLAIT_UNSUPPORTED) {
-        PLAIT_TRY(device->vtable->describe(device, &info));
-        source = PLAIT_FIGURES_CACHED;
-        status = again ? PLAIT_NOT_FOUND : plait_cost_cache_read(&info, &figures);
-        if (status == PLAIT_NOT_FOUND) {
-            source = PLAIT_FIGURES_MEASURED;
-            PLAIT_TRY(
-                plait_error_context(plait_cost_measure(device, &figures), "measuring %s", device->name));
-            plait_cost_complete(&figures);
-            status = forgive(plait_cost_cache_write(&info, &figures));
-        }
-    }
+    plait_status status = stated(device, &record.figures);
+    if (status == PLAIT_UNSUPPORTED) status = remembered(device, again, &record, &source);
     PLAIT_TRY(plait_error_context(status, "figures of %s", device->name));
-    plait_cost_complete(&figures);
-    *out = figures;
+    plait_cost_complete(&record.figures);
+    *out = record.figures;
     if (out_source) *out_source = source;
     return PLAIT_OK;
 }

@@ -457,8 +457,7 @@ static plait_status measure_all(bench *b, plait_device_figures *f) {
     return measure_links(b, f);
 }
 
-/* The better of two rounds, figure by figure: rates are the larger ones, times the smaller ones. */
-static void keep_best(plait_device_figures *best, const plait_device_figures *f) {
+void plait_cost_keep_best(plait_device_figures *best, const plait_device_figures *f) {
     uint64_t *rates[] = {&best->integer_flop_per_s, &best->float_flop_per_s, &best->attention_flop_per_s,
                          &best->weight_bytes_per_s, &best->bytes_per_s,      &best->write_bytes_per_s,
                          &best->read_bytes_per_s,   &best->peer_bytes_per_s};
@@ -480,12 +479,31 @@ static plait_status measure_rounds(bench *b, plait_device_figures *out) {
         if (round == 0)
             *out = f;
         else
-            keep_best(out, &f);
+            plait_cost_keep_best(out, &f);
     }
     return PLAIT_OK;
 }
 
-plait_status plait_cost_measure(plait_device *device, plait_device_figures *out) {
+bool plait_cost_was_disturbed(int n_processors, int n_threads, uint64_t others_ns, uint64_t wall_ns) {
+    /* A quarter of a processor is what a desktop takes that nobody uses. */
+    double others = (double)others_ns / (double)(wall_ns ? wall_ns : 1) - 0.25;
+    return others > 0 && others + (n_threads > 0 ? n_threads : 1) > n_processors;
+}
+
+/* Measures in between two looks at what the machine works. */
+static plait_status measure_watched(bench *b, plait_device_figures *out, bool *out_disturbed) {
+    uint64_t all[2], own[2], begin = plait_time_ns();
+    int n = 0;
+    bool told = plait_os_work(&all[0], &own[0], &n);
+    PLAIT_TRY(measure_rounds(b, out));
+    uint64_t wall = plait_time_ns() - begin;
+    told = told && plait_os_work(&all[1], &own[1], &n);
+    uint64_t worked = told ? all[1] - all[0] : 0, ours = told ? own[1] - own[0] : 0;
+    *out_disturbed = worked > ours && plait_cost_was_disturbed(n, b->info.n_threads, worked - ours, wall);
+    return PLAIT_OK;
+}
+
+plait_status plait_cost_measure(plait_device *device, plait_device_figures *out, bool *out_disturbed) {
     plait_device_figures figures = {.struct_bytes = sizeof figures};
     bench *b = plait_alloc_array(1, sizeof *b);
     if (!b) return plait_error_memory("measuring", sizeof *b);
@@ -493,7 +511,7 @@ plait_status plait_cost_measure(plait_device *device, plait_device_figures *out)
     b->v = device->vtable;
     plait_status status = b->v->describe(device, &b->info);
     if (status == PLAIT_OK) status = b->v->queue_create(device, 0, &b->queue);
-    if (status == PLAIT_OK) status = measure_rounds(b, &figures);
+    if (status == PLAIT_OK) status = measure_watched(b, &figures, out_disturbed);
     clear(b);
     if (b->queue) b->v->queue_destroy(b->queue);
     free(b);

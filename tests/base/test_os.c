@@ -18,6 +18,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[512];
@@ -267,6 +268,44 @@ static void test_machine(void **state) {
     assert_true(plait_os_page_bytes() >= 4096 && (plait_os_page_bytes() & (plait_os_page_bytes() - 1)) == 0);
 }
 
+/* What this process works is part of what all work, as the system's other books have it. */
+static void test_work(void **state) {
+    (void)state;
+    uint64_t all[2], own[2], begin = plait_time_ns();
+    int n = 0;
+    struct rusage usage;
+    assert_true(plait_os_work(&all[0], &own[0], &n));
+    assert_true(n >= 1 && n >= plait_os_processors());
+    do {
+        assert_true(plait_os_work(&all[1], &own[1], &n));
+    } while (own[1] - own[0] < 60000000 && plait_time_ns() - begin < 20000000000u);
+    assert_true(own[1] - own[0] >= 60000000);
+    /* In ticks of 10 ms, as its threads' turns fall on them. */
+    assert_true(all[1] - all[0] + 30000000 >= own[1] - own[0]);
+    assert_true(all[1] - all[0] <= (plait_time_ns() - begin + 50000000) * (uint64_t)n);
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    double s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    assert_true((double)own[1] * 1e-9 <= s + 0.01 && (double)own[1] * 1e-9 >= s - 0.05);
+}
+
+static void test_file_age(void **state) {
+    (void)state;
+    const char *path = in_folder("aged");
+    struct timespec now, times[2];
+    write_plainly(path, "x", 1);
+    assert_true(plait_os_file_age_s(path) < 60);
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    times[0] = times[1] = (struct timespec){.tv_sec = now.tv_sec - 1000};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_true(plait_os_file_age_s(path) >= 1000 && plait_os_file_age_s(path) < 1060);
+    times[0] = times[1] = (struct timespec){.tv_sec = now.tv_sec + 1000};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(plait_os_file_age_s(path), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_true(plait_os_file_age_s(path) == UINT64_MAX);
+}
+
 static void test_cache_folder(void **state) {
     (void)state;
     char *path = NULL, expected[700];
@@ -307,6 +346,8 @@ int main(void) {
         cmocka_unit_test(test_writer_failures),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_file_age),
         cmocka_unit_test(test_cache_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,6 +124,7 @@ static void test_cache(void **state) {
     (void)state;
     plait_device *device = NULL;
     plait_device_figures first, next;
+    plait_cost_record record;
     char path[256], text[2048];
     assert_ok(plait_device_create("cpu:threads=1", NULL, &device));
     assert_int_equal(measure(device, false, &first), PLAIT_FIGURES_MEASURED);
@@ -143,7 +145,7 @@ static void test_cache(void **state) {
         fwrite(damaged, 1, n, file);
         fclose(file);
         assert_ok(device->vtable->describe(device, &info));
-        assert_int_equal(plait_cost_cache_read(&info, &next), PLAIT_NOT_FOUND);
+        assert_int_equal(plait_cost_cache_read(&info, &record), PLAIT_NOT_FOUND);
     }
     for (size_t cut = 0; cut < n; cut += 13) {
         plait_device_info info;
@@ -152,7 +154,7 @@ static void test_cache(void **state) {
         fwrite(text, 1, cut, file);
         fclose(file);
         assert_ok(device->vtable->describe(device, &info));
-        assert_int_equal(plait_cost_cache_read(&info, &next), PLAIT_NOT_FOUND);
+        assert_int_equal(plait_cost_cache_read(&info, &record), PLAIT_NOT_FOUND);
     }
     assert_int_equal(measure(device, false, &next), PLAIT_FIGURES_MEASURED);
     assert_int_equal(measure(device, false, &first), PLAIT_FIGURES_CACHED);
@@ -187,12 +189,63 @@ static void test_description_decides(void **state) {
     assert_ok(plait_device_create("cpu:threads=2", NULL, &two));
     measure(one, false, &figures);
     plait_device_info info;
+    plait_cost_record record;
     assert_ok(two->vtable->describe(two, &info));
-    assert_int_equal(plait_cost_cache_read(&info, &figures), PLAIT_NOT_FOUND);
+    assert_int_equal(plait_cost_cache_read(&info, &record), PLAIT_NOT_FOUND);
     assert_ok(one->vtable->describe(one, &info));
-    assert_ok(plait_cost_cache_read(&info, &figures));
+    assert_ok(plait_cost_cache_read(&info, &record));
+    assert_same(&record.figures, &figures);
     one->vtable->destroy(one);
     two->vtable->destroy(two);
+}
+
+static void test_disturbance(void **state) {
+    (void)state;
+    const uint64_t second = 1000000000;
+    /* 8 processors, a device of 4 threads: others may have 4, and the quarter that is always there. */
+    assert_false(plait_cost_was_disturbed(8, 4, 0, second));
+    assert_false(plait_cost_was_disturbed(8, 4, 4 * second, second));
+    assert_true(plait_cost_was_disturbed(8, 4, 9 * second / 2, second));
+    /* One that takes all of them; one that takes none but its caller's. */
+    assert_false(plait_cost_was_disturbed(8, 8, second / 5, second));
+    assert_true(plait_cost_was_disturbed(8, 8, second / 3, second));
+    assert_false(plait_cost_was_disturbed(8, 0, 7 * second, second));
+    assert_true(plait_cost_was_disturbed(8, 0, 8 * second, second));
+    assert_false(plait_cost_was_disturbed(1, 16, 0, 0));
+}
+
+/* Figures of a bad moment do not stay: a later look measures again and keeps the best, until there was peace or often
+ * enough. */
+static void test_bad_moments(void **state) {
+    (void)state;
+    plait_device *device = NULL;
+    plait_device_info info;
+    plait_device_figures figures;
+    plait_cost_record slow = {.figures = {.integer_flop_per_s = 7, .float_flop_per_s = 7, .bytes_per_s = 7}},
+                      record;
+    const struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    char path[256];
+    slow.figures.write_bytes_per_s = (uint64_t)1 << 50; /* better than any machine: it stays */
+    plait_cost_complete(&slow.figures);
+    assert_ok(plait_device_create("cpu:threads=1", NULL, &device));
+    assert_ok(device->vtable->describe(device, &info));
+    for (slow.n_disturbed = 0; slow.n_disturbed <= 9; slow.n_disturbed += 3)
+        for (int old = 0; old < 2; old++) {
+            bool again = old && slow.n_disturbed > 0 && slow.n_disturbed < 8;
+            assert_ok(plait_cost_cache_write(&info, &slow));
+            assert_true(cache_file(path, sizeof path));
+            if (old) assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+            assert_int_equal(measure(device, false, &figures),
+                             again ? PLAIT_FIGURES_MEASURED : PLAIT_FIGURES_CACHED);
+            assert_ok(plait_cost_cache_read(&info, &record));
+            assert_same(&record.figures, &figures);
+            assert_true(record.age_s < 600 || (old && !again));
+            assert_true(figures.write_bytes_per_s == slow.figures.write_bytes_per_s);
+            assert_true(again ? figures.integer_flop_per_s > 7 : figures.integer_flop_per_s == 7);
+            assert_true(again ? record.n_disturbed == 0 || record.n_disturbed == slow.n_disturbed + 1
+                              : record.n_disturbed == slow.n_disturbed);
+        }
+    device->vtable->destroy(device);
 }
 
 /* What a device lacks is not measured, and does not matter. */
@@ -200,8 +253,9 @@ static void test_lacking(void **state) {
     (void)state;
     plait_device *device = NULL;
     plait_device_figures figures = {0};
+    bool disturbed;
     assert_ok(plait_device_create("fake:lack=matmul+attention+add", NULL, &device));
-    assert_ok(plait_cost_measure(device, &figures));
+    assert_ok(plait_cost_measure(device, &figures, &disturbed));
     assert_int_equal(figures.integer_flop_per_s, 0);
     assert_int_equal(figures.float_flop_per_s, 0);
     assert_int_equal(figures.attention_flop_per_s, 0);
@@ -210,7 +264,7 @@ static void test_lacking(void **state) {
     device->vtable->destroy(device);
     /* A device of almost no memory. */
     assert_ok(plait_device_create("fake:mem=100000", NULL, &device));
-    assert_ok(plait_cost_measure(device, &figures));
+    assert_ok(plait_cost_measure(device, &figures, &disturbed));
     assert_true(figures.write_bytes_per_s > 0);
     device->vtable->destroy(device);
 }
@@ -328,6 +382,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_cache, make_cache, remove_cache),
         cmocka_unit_test_setup_teardown(test_without_a_cache, make_cache, remove_cache),
         cmocka_unit_test_setup_teardown(test_description_decides, make_cache, remove_cache),
+        cmocka_unit_test(test_disturbance),
+        cmocka_unit_test_setup_teardown(test_bad_moments, make_cache, remove_cache),
         cmocka_unit_test(test_lacking),
         cmocka_unit_test_setup_teardown(test_context, make_cache, remove_cache),
         cmocka_unit_test(test_costs),
