@@ -37,6 +37,19 @@ static const way ways[] = {
     {ONE ",sim:lack=attention,sim:lack=rope", PLAIT_SPLIT_LAYER, {1, 1, 1}, {{0}}, 0},
     {"sim:lack=matmul," ONE, PLAIT_SPLIT_NONE, {0}, {{0}}, 0},
     {"sim:lack=rms_norm+kv_write," ONE ",sim:lack=attention", PLAIT_SPLIT_LAYER, {3, 1, 2}, {{0}}, 0},
+    {ONE ",sim,sim", PLAIT_SPLIT_LAYER, {1, 5, 2}, {{0}}, 0},
+    {ONE ",sim,sim", PLAIT_SPLIT_LAYER, {0, 2, 7}, {{0}}, 0},
+    {ONE ",sim,sim", PLAIT_SPLIT_LAYER, {1, 1, 1}, {{"cache.*", 1}}, 1},
+    {ONE ",sim,sim", PLAIT_SPLIT_LAYER, {1, 1, 1}, {{"cache.*.k", 2}, {"cache.*.v", 0}}, 2},
+    {"sim:lack=get_rows," ONE, PLAIT_SPLIT_LAYER, {1, 1}, {{0}}, 0},
+    {"sim:lack=swiglu+add," ONE ",sim:lack=rope+mul", PLAIT_SPLIT_LAYER, {1, 1, 1}, {{0}}, 0},
+    /* operands that have to be dense; direct copies that bring nothing */
+    {"sim:contiguous=yes:copy-strides=yes," ONE ",sim:contiguous=yes",
+     PLAIT_SPLIT_LAYER,
+     {2, 1, 2},
+     {{0}},
+     0},
+    {"sim:astray=yes,sim:astray=yes," ONE, PLAIT_SPLIT_LAYER, {1, 1, 1}, {{0}}, 0},
 };
 
 typedef struct result {
