@@ -238,6 +238,37 @@ static void test_cost_within_memory(void **state) {
     destroy(&f);
 }
 
+/* Two devices whose memory is the host's have it once between them: what fits on one fits on both together, and no more; with
+ * memory of their own they have twice as much. */
+static void test_unified_memory(void **state) {
+    (void)state;
+    fixture f = {0};
+    make_model(&f, 12, 64, false);
+    assert_ok(decide(&f, "fake:unified=yes", NULL));
+    uint64_t all = bytes_on(&f, 0);
+    forget(&f);
+    const double half[] = {1, 1};
+    const struct {
+        uint64_t mem_bytes;
+        const char *memory;
+        plait_status status;
+    } cases[] = {{all * 3 / 4, "", PLAIT_OK},
+                 {all * 3 / 4, ":unified=yes", PLAIT_OUT_OF_MEMORY},
+                 {all * 5 / 4, ":unified=yes", PLAIT_OK}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char devices[160];
+        snprintf(devices, sizeof devices, "fake:mem=%llu%s,fake:mem=%llu%s",
+                 (unsigned long long)cases[i].mem_bytes, cases[i].memory,
+                 (unsigned long long)cases[i].mem_bytes, cases[i].memory);
+        plait_status status = decide(&f, devices, &(plait_residence_options){.ratio = half});
+        if (status != cases[i].status) fail_msg("%s: %s", devices, plait_status_name(status));
+        if (status != PLAIT_OK) continue;
+        assert_true(bytes_on(&f, 0) + bytes_on(&f, 1) >= all);
+        forget(&f);
+    }
+    destroy(&f);
+}
+
 static void test_nothing_fits(void **state) {
     (void)state;
     fixture f = {0};
@@ -618,6 +649,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_ratio),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_cost_within_memory),
+        cmocka_unit_test(test_unified_memory),
         cmocka_unit_test(test_nothing_fits),
         cmocka_unit_test(test_spill),
         cmocka_unit_test(test_tied),

@@ -10,6 +10,7 @@
  * `gate`: launches that may begin; the next waits until the test adds to `gate`. `fail-submit`: the submission with that number
  * (from 1) fails.
  * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
+ * `unified=yes`: its memory is the host's, as all such devices' is.
  * `astray`: direct copies with other devices go wrong (all, boxes, large, second, out: fake_astray).
  * `dense`: it takes dense inputs only; `yes`: but copies any, `all`: nor does it copy others.
  * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
@@ -46,7 +47,7 @@ typedef struct fake_device {
     fake_astray astray;
     _Atomic int launches, gate, submissions, copies; /* gate -1: no gate */
     uint32_t jitter;
-    bool no_share, alone, hidden, no_waits, no_boxes, dense, dense_copies;
+    bool no_share, alone, hidden, no_waits, no_boxes, dense, dense_copies, unified;
 } fake_device;
 
 typedef struct fake_buffer {
@@ -107,6 +108,7 @@ static inline plait_status fake_option(fake_device *device, const char *option) 
     if (strcmp(option, "reach=no") == 0) return device->alone = true, PLAIT_OK;
     if (strcmp(option, "dense=all") == 0) return device->dense = device->dense_copies = true, PLAIT_OK;
     if (strcmp(option, "dense=yes") == 0) return device->dense = true, PLAIT_OK;
+    if (strcmp(option, "unified=yes") == 0) return device->unified = true, PLAIT_OK;
     if (strcmp(option, "astray=all") == 0) return device->astray = FAKE_ASTRAY_ALL, PLAIT_OK;
     if (strcmp(option, "astray=boxes") == 0) return device->astray = FAKE_ASTRAY_BOXES, PLAIT_OK;
     if (strcmp(option, "astray=large") == 0) return device->astray = FAKE_ASTRAY_LARGE, PLAIT_OK;
@@ -152,6 +154,7 @@ static inline plait_status fake_describe(plait_device *device, plait_device_info
                                .memory_free_bytes = fake->memory_bytes,
                                .max_buffer_bytes = fake->memory_bytes,
                                .alignment = fake->alignment,
+                               .unified_memory = fake->unified,
                                .n_copy_queues = fake->n_copy_queues,
                                .caps = (fake->hidden ? 0 : (uint32_t)PLAIT_CAP_MAPPED) |
                                        (fake->no_boxes ? 0 : (uint32_t)PLAIT_CAP_BOXES) |
