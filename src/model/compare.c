@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "model/model.h"
 #include "text/json.h"
 
 #include <stdlib.h>
@@ -15,10 +16,11 @@
 
 enum { MOST_KINDS = 4096, MOST_STRANGERS = 100000, MOST_PROCESSES = 4096 };
 
-/* Steps of one plan with the same dims. */
+/* Steps of one plan with the same dims, and about as many keys. */
 typedef struct step_kind {
     int plan;
     int64_t *dims;
+    int64_t keys; /* that a query sees, in whole pages; 0: the trace does not say */
     uint64_t n;
 } step_kind;
 
@@ -262,6 +264,12 @@ static bool read_dims(const plait_plan *plan, const plait_json *event, int64_t *
     return true;
 }
 
+static int64_t read_keys(const plait_json *event) {
+    int64_t keys;
+    if (!integer_of(plait_json_get(event, "args"), "keys", &keys) || keys <= 0 || keys > INT32_MAX) return 0;
+    return (keys + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN * PLAIT_MODEL_PAGE_LEN;
+}
+
 static plait_status count_step(comparer *c, const plait_json *event) {
     int p = plan_of(c, event);
     uint32_t at;
@@ -270,10 +278,12 @@ static plait_status count_step(comparer *c, const plait_json *event) {
     int64_t *dims = plait_arena_alloc(&c->out->arena, n, sizeof *dims);
     if (!dims) return plait_error_memory("comparison", n);
     if (!read_dims(c->out->plans[p], event, dims)) return PLAIT_OK;
+    int64_t keys = read_keys(event);
     c->out->n_steps[p]++;
     plait_strbuf_clear(&c->key);
     plait_strbuf_printf(&c->key, "%d ", p);
     plait_strbuf_append_n(&c->key, dims, n * sizeof *dims);
+    plait_strbuf_append_n(&c->key, &keys, sizeof keys);
     PLAIT_TRY(plait_strbuf_status(&c->key));
     if (find(c, &c->kinds, &at)) {
         c->steps[at].n++;
@@ -282,7 +292,7 @@ static plait_status count_step(comparer *c, const plait_json *event) {
     PLAIT_TRY(plait_grow(&c->steps, &c->kind_capacity, c->n_kinds + 1, sizeof *c->steps, MOST_KINDS,
                          "trace: steps of different dims"));
     PLAIT_TRY(put(c, &c->kinds, (uint32_t)c->n_kinds));
-    c->steps[c->n_kinds++] = (step_kind){p, dims, 1};
+    c->steps[c->n_kinds++] = (step_kind){p, dims, keys, 1};
     return PLAIT_OK;
 }
 
@@ -297,7 +307,7 @@ static plait_status predict(comparer *c, const step_kind *kind) {
     plait_forecast forecast;
     plait_arena arena;
     plait_arena_init(&arena, 0);
-    plait_status status = plait_forecast_make(e, kind->dims, &arena, &forecast);
+    plait_status status = plait_forecast_make(e, kind->dims, (double)kind->keys, &arena, &forecast);
     if (status == PLAIT_OK) {
         for (uint32_t g = 0; g < e->n_groups; g++)
             add_prediction(&c->out->rows[c->group_rows[kind->plan][g]], forecast.groups[g], (double)kind->n);

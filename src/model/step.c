@@ -6,6 +6,7 @@
 #include "model/session.h"
 
 #include "base/size.h"
+#include "run/run.h"
 
 #include <string.h>
 
@@ -112,12 +113,14 @@ static plait_status write_tokens(plait_session *s, const plait_batch_item *items
     for (int64_t i = 0; i < s->model->options.sequences; i++)
         s->sequences[i].pending = 0, s->output_of[i] = -1;
     s->n_outputs = 0;
+    uint64_t n_keys = 0;
     for (int64_t i = 0; i < n; i++) {
         plait_sequence *sequence = &s->sequences[items[i].seqs[0]];
         int64_t position = sequence->length + sequence->pending++;
         plait_pages_take(s, sequence, position);
         ids[i] = items[i].token;
         positions[i] = (int32_t)position;
+        n_keys += (uint64_t)position + 1;
         sequence_of[i] = items[i].seqs[0];
         for (int g = 0; g < s->model->engine.n_groups; g++)
             slots[g][i] = sequence->pages[g][position / PLAIT_MODEL_PAGE_LEN] * PLAIT_MODEL_PAGE_LEN +
@@ -129,6 +132,7 @@ static plait_status write_tokens(plait_session *s, const plait_batch_item *items
         hidden_slots[s->n_outputs] = (int32_t)s->n_outputs;
         s->n_outputs++;
     }
+    plait_run_note_keys(s->layers, n > 0 ? n_keys / (uint64_t)n : 0);
     return PLAIT_OK;
 }
 

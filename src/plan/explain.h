@@ -49,9 +49,10 @@ typedef struct plait_forecast {
     double end_ns;
 } plait_forecast;
 
-/* dims: values of the named dims. Tables are the arena's. */
-plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, plait_arena *arena,
-                                 plait_forecast *out);
+/* dims: values of the named dims; keys: what a query of the step sees at most, 0: all that caches can hold. Tables are
+ * the arena's. */
+plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, double keys,
+                                 plait_arena *arena, plait_forecast *out);
 /* Every dim at 1 (0 where that is its bound): the smallest step, for example one token. */
 plait_status plait_forecast_smallest(const plait_explained *e, plait_arena *arena, plait_forecast *out);
 /* Every dim at its bound. */

@@ -147,9 +147,9 @@ static plait_status make(const plait_explained *e, const moment *m, plait_arena 
     return PLAIT_OK;
 }
 
-plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, plait_arena *arena,
-                                 plait_forecast *out) {
-    return make(e, &(moment){.dims = dims}, arena, out);
+plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, double keys,
+                                 plait_arena *arena, plait_forecast *out) {
+    return make(e, &(moment){.dims = dims, .keys = keys}, arena, out);
 }
 
 static plait_status smallest(const plait_explained *e, double keys, plait_arena *arena, plait_forecast *out) {

@@ -63,6 +63,7 @@ typedef struct plait_run_moment {
 
 typedef struct plait_run_recorded {
     plait_run_moment submit;
+    uint64_t keys;
 } plait_run_recorded;
 
 struct plait_run {
@@ -70,6 +71,7 @@ struct plait_run {
     plait_session_state *state;
     bool own_state;
     int64_t *dims; /* values of the named dims, for the next step */
+    uint64_t keys; /* that a query of the next step sees on average, for the trace; 0: nobody said */
     int depth;
     plait_run_place *places;                                           /* [depth] */
     plait_run_staging input_staging, output_staging, transfer_staging; /* depth parts each */
@@ -112,6 +114,8 @@ plait_launch_trace *plait_run_trace_of_hand_over(plait_run *run, int place, size
 plait_status plait_run_trace_init(plait_run *run);
 void plait_run_trace_deinit(plait_run *run);
 /* The host begins to hand over the coming step; has done so; waited since begin_ns. Nothing unless tracing. */
+/* What shapes do not tell and predictions depend on: how many keys a query of the next step sees on average. */
+void plait_run_note_keys(plait_run *run, uint64_t keys);
 void plait_run_trace_step(plait_run *run);
 void plait_run_trace_submitted(plait_run *run);
 void plait_run_trace_waited(plait_run *run, uint64_t begin_ns);

@@ -108,11 +108,16 @@ plait_status plait_run_trace_begin(plait_run *run, size_t max_spans) {
     return status;
 }
 
+void plait_run_note_keys(plait_run *run, uint64_t keys) {
+    run->keys = keys;
+}
+
 void plait_run_trace_step(plait_run *run) {
     struct plait_run_trace *trace = &run->trace;
     size_t n_dims = run->plan->graph->n_dims, at = trace->n_steps;
     if (at == trace->step_capacity) return;
     memcpy(trace->dims + at * n_dims, run->dims, n_dims * sizeof *run->dims);
+    trace->steps[at].keys = run->keys;
     trace->steps[at].submit.begin_ns = plait_time_ns();
 }
 
@@ -330,7 +335,10 @@ static void print_host(collector *c) {
             plait_strbuf_json_string(c->text, graph->dims[d].name);
             plait_strbuf_printf(c->text, ":%lld", (long long)trace->dims[k * graph->n_dims + d]);
         }
-        plait_strbuf_append(c->text, "}}}");
+        plait_strbuf_append_char(c->text, '}');
+        if (trace->steps[k].keys)
+            plait_strbuf_printf(c->text, ",\"keys\":%llu", (unsigned long long)trace->steps[k].keys);
+        plait_strbuf_append(c->text, "}}");
     }
     for (size_t w = 0; w < trace->n_waits; w++) {
         begin_event(c);

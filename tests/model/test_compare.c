@@ -2,6 +2,7 @@
  * itself; traces of other plans are told so; nothing that a file may hold does harm. */
 /* labels: run */
 #include "model/compare.h"
+#include "model/model.h"
 
 #include "run/run.h"
 
@@ -13,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+
+#include <math.h>
 
 static void assert_ok(plait_status status) {
     if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
@@ -39,6 +42,11 @@ static void destroy(fixture *f) {
     plait_graph_destroy(f->graph);
 }
 
+/* Keys that queries of a step see: the first step does not say. */
+static uint64_t keys_of(int step) {
+    return 40 * (uint64_t)step;
+}
+
 /* A trace of steps with these numbers of tokens. */
 static char *record(const fixture *f, const int64_t *tokens, int n) {
     plait_run *run = NULL;
@@ -47,6 +55,7 @@ static char *record(const fixture *f, const int64_t *tokens, int n) {
     assert_ok(plait_run_trace_begin(run, 100000));
     for (int k = 0; k < n; k++) {
         assert_ok(plait_run_set_dim(run, "tokens", tokens[k]));
+        plait_run_note_keys(run, keys_of(k));
         assert_ok(plait_run_step(run));
     }
     assert_ok(plait_run_trace_end(run, &json));
@@ -66,7 +75,8 @@ static double forecast_ns(const fixture *f, const int64_t *tokens, int n) {
     assert_ok(plait_explain(&e, f->plan));
     for (int k = 0; k < n; k++) {
         plait_forecast forecast;
-        assert_ok(plait_forecast_make(&e, &tokens[k], &e.arena, &forecast));
+        double keys = ceil((double)keys_of(k) / PLAIT_MODEL_PAGE_LEN) * PLAIT_MODEL_PAGE_LEN;
+        assert_ok(plait_forecast_make(&e, &tokens[k], keys, &e.arena, &forecast));
         for (size_t q = 0; q < f->plan->n_queues; q++) ns += forecast.busy_ns[q];
     }
     plait_explained_deinit(&e);
