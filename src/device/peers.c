@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_BYTES = 4096, MOST_BYTES = 256 << 10, BEHIND = 64, N_PATTERNS = 2 };
+enum { LEAST_BYTES = 8192, MOST_BYTES = 128 << 10, SMALL_BYTES = 6144, MOST_FORMS = 7, N_PATTERNS = 2 };
 
 typedef struct trial {
     plait_context *context;
@@ -24,22 +24,25 @@ typedef struct trial {
     uint64_t size_bytes;            /* of each */
     unsigned char *sent, *expected; /* Owned, as below. [size_bytes] */
     unsigned char *came;
+    /* The copies of a trial, which touch no byte twice. */
+    struct form {
+        uint64_t offset, size_bytes; /* of a box: what its target spans */
+        const plait_box *box;        /* NULL for a range */
+    } forms[MOST_FORMS];
+    int n_forms;
 } trial;
 
-/* One copy: `box` NULL for a range. */
-typedef struct form {
-    uint64_t offset, size_bytes;
-    const plait_box *box;
-} form;
+typedef struct form form;
 
 /* ---- bytes ---- */
 
-/* No byte is what the other pattern has there, and neighbours differ. */
+/* No byte is what the other pattern has there, and bytes near each other differ. Sizes are multiples of 8. */
 static void fill_pattern(unsigned char *bytes, uint64_t n, int pattern) {
-    uint32_t state = 12345;
-    for (uint64_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        bytes[i] = (unsigned char)(state >> 24) ^ (pattern ? 0xFFu : 0);
+    uint64_t state = 0x9E3779B97F4A7C15u, flip = pattern ? UINT64_MAX : 0;
+    for (uint64_t i = 0; i < n; i += 8) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t word = (state ^ state >> 32) ^ flip;
+        memcpy(bytes + i, &word, 8);
     }
 }
 
@@ -55,6 +58,21 @@ static void move_expected(const trial *t, const form *f) {
                    f->box->row_bytes);
 }
 
+/* A large range, and behind it small ones of odd sizes at odd places, and boxes. */
+static void choose_forms(trial *t, bool boxes) {
+    static const plait_box flat = {33, 17, 1, 48, 0, 65, 0}, deep = {16, 5, 4, 64, 512, 32, 200};
+    uint64_t large = t->size_bytes - SMALL_BYTES;
+    const form forms[MOST_FORMS] = {{0, large, NULL},
+                                    {large + 64, 1, NULL},
+                                    {large + 131, 255, NULL},
+                                    {large + 512, 1024, NULL},
+                                    {large + 5101, 777, NULL},
+                                    {large + 1605, plait_box_span(&flat, 65, 0), &flat},
+                                    {large + 3200, plait_box_span(&deep, 32, 200), &deep}};
+    memcpy(t->forms, forms, sizeof forms);
+    t->n_forms = boxes ? MOST_FORMS : MOST_FORMS - 2;
+}
+
 /* ---- commands ---- */
 
 static plait_status transfer(const trial *t, int device, plait_command_kind kind, plait_buffer *buffer,
@@ -64,52 +82,42 @@ static plait_status transfer(const trial *t, int device, plait_command_kind kind
 }
 
 /* The target holds the other pattern before, so that what does not arrive shows, and what arrives beside it too. */
-static plait_status copy_once(const trial *t, const form *f, int pattern) {
-    plait_region from = {t->source, f->offset, t->size_bytes - f->offset};
-    plait_region to = {t->target, f->offset, t->size_bytes - f->offset};
-    plait_command copy = {
-        .kind = PLAIT_COMMAND_COPY,
-        .copy = {.source = from, .target = to, .size_bytes = f->box ? NULL : &f->size_bytes, .box = f->box}};
+static plait_status copy_all(const trial *t, int pattern) {
+    plait_command copies[MOST_FORMS];
     fill_pattern(t->sent, t->size_bytes, pattern);
     fill_pattern(t->expected, t->size_bytes, !pattern);
     PLAIT_TRY(transfer(t, t->from, PLAIT_COMMAND_WRITE, t->source, t->sent));
     PLAIT_TRY(transfer(t, t->to, PLAIT_COMMAND_WRITE, t->target, t->expected));
-    PLAIT_TRY(plait_context_execute_on(t->context, t->queue, &copy, 1));
-    PLAIT_TRY(transfer(t, t->to, PLAIT_COMMAND_READ, t->target, t->came));
-    move_expected(t, f);
-    return PLAIT_OK;
+    for (int k = 0; k < t->n_forms; k++) {
+        const form *f = &t->forms[k];
+        plait_region from = {t->source, f->offset, t->size_bytes - f->offset};
+        plait_region to = {t->target, f->offset, t->size_bytes - f->offset};
+        copies[k] = (plait_command){
+            .kind = PLAIT_COMMAND_COPY,
+            .copy = {
+                .source = from, .target = to, .size_bytes = f->box ? NULL : &f->size_bytes, .box = f->box}};
+        move_expected(t, f);
+    }
+    PLAIT_TRY(plait_context_execute_on(t->context, t->queue, copies, t->n_forms));
+    return transfer(t, t->to, PLAIT_COMMAND_READ, t->target, t->came);
 }
 
 /* ---- a pair ---- */
 
-static bool arrived(const trial *t, const form *f) {
+static bool arrived(const trial *t) {
     uint64_t at = 0;
+    int k = 0;
     while (at < t->size_bytes && t->came[at] == t->expected[at]) at++;
     if (at == t->size_bytes) return true;
+    while (k + 1 < t->n_forms && at - t->forms[k].offset >= t->forms[k].size_bytes) k++;
     const char *from = t->context->devices[t->from].device->name;
     const char *to = t->context->devices[t->to].device->name;
-    plait_log(
-        &t->context->logger, PLAIT_LOG_WARNING,
-        "a direct copy of %s%llu bytes from %s to %s arrives wrong: byte %llu is 0x%02x, expected 0x%02x; "
-        "what %s and %s exchange goes through host memory",
-        f->box ? "a box in " : "", (unsigned long long)f->size_bytes, from, to, (unsigned long long)at,
-        t->came[at], t->expected[at], from, to);
+    plait_log(&t->context->logger, PLAIT_LOG_WARNING,
+              "a direct copy of %s%llu bytes from %s to %s arrives wrong: byte %lld is 0x%02x, expected "
+              "0x%02x; what %s and %s exchange goes through host memory",
+              t->forms[k].box ? "a box in " : "", (unsigned long long)t->forms[k].size_bytes, from, to,
+              (long long)(at - t->forms[k].offset), t->came[at], t->expected[at], from, to);
     return false;
-}
-
-static plait_status try_forms(const trial *t, bool boxes, bool *out_right) {
-    uint64_t n = t->size_bytes - BEHIND;
-    const plait_box flat = {33, 17, 1, 48, 0, 65, 0}, deep = {16, 5, 4, 64, 512, 32, 200};
-    const form forms[] = {{0, n, NULL},         {0, 1, NULL},      {3, 255, NULL},   {64, 1024, NULL},
-                          {129, n - 257, NULL}, {32, n / 2, NULL}, {5, 2048, &flat}, {0, 2048, &deep}};
-    int n_forms = (int)(sizeof forms / sizeof *forms) - (boxes ? 0 : 2);
-    *out_right = true;
-    for (int k = 0; *out_right && k < n_forms * N_PATTERNS; k++) {
-        const form *f = &forms[k / N_PATTERNS];
-        PLAIT_TRY(copy_once(t, f, k % N_PATTERNS));
-        *out_right = arrived(t, f);
-    }
-    return PLAIT_OK;
 }
 
 static plait_status make_buffers(trial *t) {
@@ -127,7 +135,7 @@ static plait_status make_buffers(trial *t) {
 static uint64_t trial_bytes(const plait_context_entry *a, const plait_context_entry *b) {
     uint64_t least = a->info.memory_total_bytes < b->info.memory_total_bytes ? a->info.memory_total_bytes
                                                                              : b->info.memory_total_bytes;
-    uint64_t n = least / 512 & ~(uint64_t)(LEAST_BYTES - 1);
+    uint64_t n = least / 512 & ~(uint64_t)4095;
     if (n < LEAST_BYTES) n = LEAST_BYTES;
     if (n > MOST_BYTES) n = MOST_BYTES;
     return n;
@@ -137,9 +145,13 @@ static uint64_t trial_bytes(const plait_context_entry *a, const plait_context_en
 static plait_status try_way(plait_context *context, int from, int to, uint32_t queue, bool *out_right) {
     plait_context_entry *a = &context->devices[from], *b = &context->devices[to];
     trial t = {.context = context, .from = from, .to = to, .queue = queue, .size_bytes = trial_bytes(a, b)};
-    uint32_t boxes = a->info.caps & b->info.caps & PLAIT_CAP_BOXES;
+    choose_forms(&t, (a->info.caps & b->info.caps & PLAIT_CAP_BOXES) != 0);
     plait_status status = make_buffers(&t);
-    if (status == PLAIT_OK) status = try_forms(&t, boxes != 0, out_right);
+    *out_right = true;
+    for (int pattern = 0; status == PLAIT_OK && *out_right && pattern < N_PATTERNS; pattern++) {
+        status = copy_all(&t, pattern);
+        if (status == PLAIT_OK) *out_right = arrived(&t);
+    }
     if (t.source) t.source->device->vtable->buffer_destroy(t.source);
     if (t.target) t.target->device->vtable->buffer_destroy(t.target);
     free(t.sent);
