@@ -105,7 +105,7 @@ static void idle_pools(void **state) {
 
 /* ---- queues of one device, driven by several threads ---- */
 
-enum { DRIVERS = 3, LISTS = LAUNCHES / 40, FLOATS = 96 };
+enum { DRIVERS = 3, LISTS = LAUNCHES / 40, FLOATS = 96, ADDEND = 2048 };
 
 typedef struct driver {
     plait_device *device;
@@ -114,7 +114,7 @@ typedef struct driver {
     int failures;
 } driver;
 
-/* x := x + x, from 1, for ten steps at a time; each driver has its buffer and its queue. */
+/* x := x + y, from 1 and with ones, for ten steps at a time; each driver has its buffer and its queue. */
 static void *drive(void *argument) {
     driver *d = argument;
     const plait_device_vtable *v = d->device->vtable;
@@ -126,18 +126,19 @@ static void *drive(void *argument) {
     d->failures += v->buffer_create(d->device, 4096, PLAIT_BUFFER_STATE, &buffer) != PLAIT_OK;
     if (d->failures) return NULL;
     plait_buffer *slots[1] = {buffer};
-    plait_command list[12] = {
-        {.kind = PLAIT_COMMAND_WRITE, .transfer = {.region = {buffer, 0, sizeof ones}, .host = ones}}};
-    for (int i = 1; i < 11; i++)
+    plait_command list[13] = {
+        {.kind = PLAIT_COMMAND_WRITE, .transfer = {.region = {buffer, 0, sizeof ones}, .host = ones}},
+        {.kind = PLAIT_COMMAND_WRITE, .transfer = {.region = {buffer, ADDEND, sizeof ones}, .host = ones}}};
+    for (int i = 2; i < 12; i++)
         list[i] =
             (plait_command){.kind = PLAIT_COMMAND_LAUNCH, .launch = {.program = d->program, .slots = slots}};
-    list[11] = (plait_command){.kind = PLAIT_COMMAND_READ,
+    list[12] = (plait_command){.kind = PLAIT_COMMAND_READ,
                                .transfer = {.region = {buffer, 0, sizeof back}, .host = back}};
     for (int i = 0; i < LISTS; i++) {
-        d->failures += v->submit(queue, list, 12) != PLAIT_OK;
+        d->failures += v->submit(queue, list, 13) != PLAIT_OK;
         if (i % 16 && i + 1 < LISTS) continue;
         d->failures += v->synchronise(queue) != PLAIT_OK;
-        for (int k = 0; k < FLOATS; k++) d->failures += back[k] != 1024;
+        for (int k = 0; k < FLOATS; k++) d->failures += back[k] != 11;
     }
     v->queue_destroy(queue);
     v->buffer_destroy(buffer);
@@ -154,7 +155,8 @@ static void make_sum(plait_device *device, plait_program **out) {
     assert_true(plait_operand_make_dense(&use.inputs[0]));
     use.inputs[1] = use.inputs[0];
     assert_int_equal(plait_op_infer(&use), PLAIT_OK);
-    /* The sum is written over x: one value for both would be a write in place, so two with one address. */
+    /* The sum is written over x: one value for both would be a write in place, so two with one address, which prepare has
+     * to offer. */
     plait_segment_operand operands[3];
     plait_segment_node node = {.op = use.op,
                                .name = "sum",
@@ -163,11 +165,17 @@ static void make_sum(plait_device *device, plait_program **out) {
                                .present = 3,
                                .inputs = operands,
                                .outputs = operands + 2};
-    operands[0] = operands[1] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
+    operands[0] = (plait_segment_operand){.shape = use.inputs[0], .outer.dim = -1};
+    operands[1] = (plait_segment_operand){
+        .shape = use.inputs[1], .outer.dim = -1, .value = 2, .storage = 2, .offset = ADDEND};
     operands[2] = (plait_segment_operand){
         .shape = use.outputs[0], .outer.dim = -1, .value = 1, .storage = 1, .needed_after = true};
     plait_segment segment = {.struct_bytes = sizeof segment, .n_nodes = 1, .nodes = &node};
     assert_int_equal(device->vtable->prepare(device, &segment, &prepared), PLAIT_OK);
+    bool offered = false;
+    for (int i = 0; i < prepared.n_shared; i++)
+        offered |= prepared.shared[i].output == 1 && prepared.shared[i].input == 0;
+    assert_true(offered);
     segment.n_slots = 1;
     assert_int_equal(device->vtable->compile(device, &segment, &prepared, out), PLAIT_OK);
     device->vtable->prepared_destroy(device, &prepared);
