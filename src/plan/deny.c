@@ -18,33 +18,55 @@ static bool is_refusal(plait_status status) {
            status == PLAIT_LIMIT || status == PLAIT_OUT_OF_RANGE;
 }
 
-/* An operand for a segment of its own: what a group would have left out exists here. */
-static plait_segment_operand alone(const plait_segment_operand *operand) {
+/* A segment of one node. What a group would have left out exists here, and has no place in the plan's memory: such
+ * storages, and the scratch that the node alone asks for, get slots of their own behind the plan's. On bytes of others they
+ * could be refused for lying there, and the wrong op would be denied. */
+typedef struct trial {
+    plait_segment_operand inputs[PLAIT_MAX_INPUTS], outputs[PLAIT_MAX_OUTPUTS];
+    plait_segment_node node;
+    plait_segment segment;
+    uint32_t storages[PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS], n_storages; /* without a place */
+} trial;
+
+static plait_segment_operand alone(trial *t, uint32_t n_slots, const plait_segment_operand *operand) {
     plait_segment_operand copy = *operand;
-    if (copy.slot == PLAIT_NO_SLOT) copy.slot = PLAIT_SLOT_ARENA;
+    uint32_t k = 0;
     copy.needed_after = true;
+    if (copy.slot != PLAIT_NO_SLOT) return copy;
+    while (k < t->n_storages && t->storages[k] != copy.storage) k++;
+    if (k == t->n_storages) t->storages[t->n_storages++] = copy.storage;
+    copy.slot = n_slots + k;
+    copy.offset = copy.view_offset;
     return copy;
+}
+
+static void trial_init(trial *t, const plait_segment *whole, const plait_segment_node *node) {
+    t->node = *node;
+    t->segment = *whole;
+    t->n_storages = 0;
+    for (int i = 0; i < node->n_inputs; i++)
+        t->inputs[i] = node->present >> i & 1u ? alone(t, whole->n_slots, &node->inputs[i]) : node->inputs[i];
+    for (int o = 0; o < node->n_outputs; o++) t->outputs[o] = alone(t, whole->n_slots, &node->outputs[o]);
+    t->node.inputs = t->inputs;
+    t->node.outputs = t->outputs;
+    t->segment.nodes = &t->node;
+    t->segment.n_nodes = 1;
+    t->segment.n_slots = 0;
 }
 
 /* Prepares, and if asked compiles, one node as a segment; the result is thrown away. */
 static plait_status try_node(plait_device *device, const plait_segment *whole, const plait_segment_node *node,
                              bool compiling) {
-    plait_segment_operand inputs[PLAIT_MAX_INPUTS], outputs[PLAIT_MAX_OUTPUTS];
-    plait_segment_node copy = *node;
-    plait_segment segment = *whole;
+    trial t;
     plait_prepared prepared = {0};
     plait_program *program = NULL;
-    for (int i = 0; i < node->n_inputs; i++) inputs[i] = alone(&node->inputs[i]);
-    for (int o = 0; o < node->n_outputs; o++) outputs[o] = alone(&node->outputs[o]);
-    copy.inputs = inputs;
-    copy.outputs = outputs;
-    segment.nodes = &copy;
-    segment.n_nodes = 1;
-    segment.n_slots = 0;
-    PLAIT_TRY(device->vtable->prepare(device, &segment, &prepared));
-    segment.n_slots = whole->n_slots;
+    trial_init(&t, whole, node);
+    PLAIT_TRY(device->vtable->prepare(device, &t.segment, &prepared));
+    t.segment.n_slots = whole->n_slots + t.n_storages + 1;
+    for (int g = 0; g < prepared.n_groups; g++)
+        prepared.groups[g].scratch_slot = whole->n_slots + t.n_storages;
     plait_status status =
-        compiling ? device->vtable->compile(device, &segment, &prepared, &program) : PLAIT_OK;
+        compiling ? device->vtable->compile(device, &t.segment, &prepared, &program) : PLAIT_OK;
     if (program) device->vtable->program_destroy(device, program);
     device->vtable->prepared_destroy(device, &prepared);
     return status;

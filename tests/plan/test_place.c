@@ -1,6 +1,7 @@
 /* Placement by cost: what stays with its neighbours, what goes where it is faster, what is kept from moving; the ways of
  * law 3; what is denied after a device refused it; and that plans of many devices are the same each time, cost in
  * proportion, and say why. */
+/* monitor: no */
 #include "plan/weigh.h"
 
 #include "base/os.h"

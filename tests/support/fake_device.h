@@ -406,9 +406,27 @@ static inline void fake_program_destroy(plait_device *device, plait_program *pro
     free(program);
 }
 
+/* Scratch shares no byte with an operand of its group: a device may refuse that. */
+static inline plait_status fake_scratch_apart(const plait_device *device, const plait_segment_node *node,
+                                              const plait_group *group) {
+    for (int i = 0; i < node->n_inputs + node->n_outputs && group->scratch_bytes; i++) {
+        bool input = i < node->n_inputs;
+        const plait_segment_operand *o = input ? &node->inputs[i] : &node->outputs[i - node->n_inputs];
+        if ((input && !(node->present >> i & 1u)) || o->slot != group->scratch_slot) continue;
+        if (o->offset < group->scratch_offset + group->scratch_bytes &&
+            group->scratch_offset < o->offset + (uint64_t)plait_operand_span_bytes(&o->shape))
+            return plait_error(PLAIT_INVALID_ARGUMENT, "%s: the scratch of %s lies over operand %d",
+                               device->name, node->op->name, i);
+    }
+    return PLAIT_OK;
+}
+
 static inline plait_status fake_compile(plait_device *device, const plait_segment *segment,
                                         const plait_prepared *prepared, plait_program **out) {
     size_t n = (size_t)segment->n_nodes;
+    for (int g = 0; g < prepared->n_groups; g++)
+        for (int k = prepared->groups[g].first; k < prepared->groups[g].first + prepared->groups[g].n; k++)
+            PLAIT_TRY(fake_scratch_apart(device, &segment->nodes[prepared->order[k]], &prepared->groups[g]));
     for (int k = 0; k < segment->n_nodes; k++)
         if (((fake_device *)device)->balks[segment->nodes[k].op->id])
             return plait_error(PLAIT_INTERNAL, "%s does not compile %s", device->name,
