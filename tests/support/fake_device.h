@@ -8,7 +8,7 @@
  * `copy`: its copy engines; `hide=yes`: its memory is not mapped and nobody else reaches it; `waits=no`: its queues wait
  * for no event of another device; `boxes=no`: copies in one dim only. `jitter`: a seed; commands take up to 200 us longer.
  * `gate`: launches that may begin; the next waits until the test adds to `gate`. `fail-submit`: the submission with that number
- * (from 1) fails.
+ * (from 1, since the device compiled for the first time: what goes before, trials of direct copies, is not a run's) fails.
  * `refuse` and `balk`: ops that it says it runs, and then does not prepare, or does not compile.
  * `unified=yes`: its memory is the host's, as all such devices' is.
  * `astray`: direct copies with other devices go wrong (all, boxes, large, second, out: fake_astray).
@@ -46,6 +46,7 @@ typedef struct fake_device {
     int group, fail, n_copy_queues, fail_submit;
     fake_astray astray;
     _Atomic int launches, gate, submissions, copies; /* gate -1: no gate */
+    _Atomic bool compiled;
     uint32_t jitter;
     bool no_share, alone, hidden, no_waits, no_boxes, dense, dense_copies, unified;
 } fake_device;
@@ -313,8 +314,8 @@ static inline plait_status fake_queue_create(plait_device *device, uint32_t flag
 
 static inline plait_status fake_submit(plait_queue *queue, const plait_command *commands, int n) {
     fake_device *fake = (fake_device *)queue->device;
-    int submission = ++fake->submissions;
-    if (submission == fake->fail_submit)
+    int submission = fake->compiled ? ++fake->submissions : 0;
+    if (submission && submission == fake->fail_submit)
         return plait_error(PLAIT_IO, "%s: submission %d was told to fail", queue->device->name, submission);
     return plait_host_submit(queue, commands, n);
 }
@@ -457,6 +458,7 @@ static inline plait_status fake_compile(plait_device *device, const plait_segmen
             program->scratch_slots[k] = prepared->groups[g].scratch_slot;
         }
     program->n_nodes = segment->n_nodes;
+    ((fake_device *)device)->compiled = true;
     *out = program;
     return PLAIT_OK;
 }
