@@ -56,11 +56,71 @@ static inline void close_bench(bench *t) {
     plait_monitor_destroy(t->monitor);
 }
 
+/* ---- docs/monitor.md ---- */
+
+enum { MOST_MESSAGES = 256, DOC_BYTES = 1 << 16 };
+
+/* What tests of this program have found, numbers and addresses as '#'. */
+static char messages_found[MOST_MESSAGES][PLAIT_ERROR_BYTES];
+static int n_messages_found;
+
+static inline void without_numbers(const char *text, size_t n, char *out, size_t out_bytes) {
+    size_t at = 0;
+    for (size_t i = 0; i < n && at + 1 < out_bytes;) {
+        if (text[i] < '0' || text[i] > '9') {
+            out[at++] = text[i++];
+            continue;
+        }
+        bool hex = text[i] == '0' && i + 1 < n && text[i + 1] == 'x';
+        out[at++] = '#';
+        for (i += hex ? 2 : 0; i < n && strchr(hex ? "0123456789abcdef." : "0123456789", text[i]);) i++;
+    }
+    out[at] = '\0';
+}
+
+static inline void keep_message(const plait_monitor_violation *found) {
+    const char *said = strstr(found->message, ": ");
+    assert_non_null(said); /* behind "monitor" */
+    if (n_messages_found < MOST_MESSAGES)
+        without_numbers(said + 2, strlen(said + 2), messages_found[n_messages_found++],
+                        sizeof messages_found[0]);
+}
+
+/* Every row that the page has for this program is a message that one of its tests got. Numbers may differ: of calls of
+ * several threads, of addresses. To be the last test. */
+static inline void rows_are_messages(const char *program) {
+    static char text[DOC_BYTES];
+    FILE *file = fopen(PLAIT_SOURCE_DIR "/docs/monitor.md", "rb");
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    char *at = strstr(text, program), row[PLAIT_ERROR_BYTES];
+    int n_rows = 0;
+    assert_non_null(at);
+    char *end = strstr(at, "\n## ");
+    if (end) *end = '\0';
+    while ((at = strstr(at, "\n| `")) != NULL) {
+        char *from = strstr(at + 2, "` | "), *line = strchr(at + 1, '\n');
+        assert_non_null(from);
+        from += 4;
+        size_t length = line ? (size_t)(line - from) : strlen(from);
+        without_numbers(from, length >= 2 ? length - 2 : 0, row, sizeof row);
+        int k = 0;
+        while (k < n_messages_found && strcmp(messages_found[k], row) != 0) k++;
+        if (k == n_messages_found) fail_msg("no test got the message of docs/monitor.md: %.400s", row);
+        n_rows++;
+        at++;
+    }
+    assert_true(n_rows > 10);
+}
+
 /* The first breach is of this rule; its message holds the words; the earlier call is of that function, "" for none. */
 static inline void expect(const bench *t, plait_monitor_rule rule, const char *words, const char *earlier) {
     plait_monitor_violation found;
     if (!plait_monitor_get(t->monitor, 0, &found)) fail_msg("nothing was found");
     const plait_monitor_rule_info *info = plait_monitor_rule_of(found.rule);
+    keep_message(&found);
     if (found.rule != rule)
         fail_msg("found %s, expected %s: %s", info->text, plait_monitor_rule_of(rule)->text, found.message);
     if (!strstr(found.message, words)) fail_msg("\"%s\" does not say \"%s\"", found.message, words);

@@ -202,6 +202,7 @@ static void objects_outlive_their_device(void **state) {
     assert_int_equal(plait_monitor_count(t.monitor), 4);
     for (uint64_t i = 0; i < 4; i++) {
         assert_true(plait_monitor_get(t.monitor, i, &found));
+        keep_message(&found);
         assert_int_equal(found.rule, PLAIT_MONITOR_LEAK);
         assert_string_equal(found.earlier.function, makers[i]);
     }
@@ -986,6 +987,7 @@ static void arguments_that_are_never_right(void **state) {
         plait_monitor_violation found;
         run_bad(q, &bad[i], 1, PLAIT_WRONG_STATE);
         assert_true(plait_monitor_get(t.monitor, i, &found));
+        keep_message(&found);
         assert_int_equal(found.rule, PLAIT_MONITOR_ARGUMENT);
         assert_int_equal(found.at.command, 0);
         assert_non_null(strstr(found.message, words[i]));
@@ -1081,6 +1083,11 @@ static int register_plain(void **state) {
     return plain_register() == PLAIT_OK ? 0 : -1;
 }
 
+static void page_is_true(void **state) {
+    (void)state;
+    rows_are_messages("test_monitor_caller.c");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffer_after_its_end),
@@ -1142,6 +1149,7 @@ int main(void) {
         cmocka_unit_test(queue_fails_in_order),
         cmocka_unit_test(failure_travels),
         cmocka_unit_test(nothing_happens_behind_a_failure),
+        cmocka_unit_test(page_is_true),
     };
     return cmocka_run_group_tests(tests, register_plain, NULL);
 }

@@ -438,6 +438,11 @@ static int register_plain(void **state) {
     return plain_register() == PLAIT_OK ? 0 : -1;
 }
 
+static void page_is_true(void **state) {
+    (void)state;
+    rows_are_messages("test_monitor_device.c");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_devices_pass),
@@ -465,6 +470,7 @@ int main(void) {
         cmocka_unit_test(lost_and_well),
         cmocka_unit_test(messages_stay),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(page_is_true),
     };
     return cmocka_run_group_tests(tests, register_plain, NULL);
 }
