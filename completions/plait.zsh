@@ -45,10 +45,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -73,10 +74,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -121,10 +123,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -145,10 +148,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -170,10 +174,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -195,10 +200,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \
@@ -210,6 +216,7 @@ _plait() {
     plan)
         _arguments \
             '--json[plans as one JSON object]' \
+            '--machine[plan for the devices that a file describes, whatever is here\: docs/fit.md]:FILE:_files' \
             '--html[also a page with pictures of the plans]:OUT:_files' \
             '--compare[lay a trace (--trace of run, bench, ...) beside the plans instead of printing them]:TRACE:_files' \
             '-t[threads of cpu devices without threads= (default\: all processors)]:THREADS:_files' \
@@ -218,10 +225,11 @@ _plait() {
             '--ratio[shares of the devices in weights and cache, for whole layers]:A,B,...:_files' \
             '*--pin[weights, caches, nodes and layers (blk.N) of a name on a device; may be repeated, the first match wins]:PATTERN=DEVICE:_files' \
             '--ctx[context in tokens (default\: the file'\''s, reduced to what fits)]:N:_files' \
-            '--batch[most tokens of one step (default 512)]:N:_files' \
-            '--kv[types of the cache\: keys, values (default f16)]:TYPE\[,TYPE\]:_files' \
+            '--batch[most tokens of one step (default 512, reduced to what fits)]:N:_files' \
+            '--kv[types of the cache\: keys, values (default f16; run, chat and plan may choose q8_0 to fit)]:TYPE\[,TYPE\]:_files' \
             '--exact[same bytes for any batching and number of devices]' \
             '--fit[choose what fits (default on)]:on|off:(on off)' \
+            '--fit-margin[memory to leave free on every device, or on each (default\: 1/32 of what is free)]:SIZE\[,SIZE...\]:_files' \
             '--trace[write when each group of nodes ran, for chrome\://tracing]:OUT.json:_files' \
             '--verify[prove plans before they run (default on)]:on|off:(on off)' \
             '--monitor[check every access of devices while running]' \

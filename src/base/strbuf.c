@@ -159,6 +159,33 @@ bool plait_parse_double(const char *text, size_t n, double *out) {
     return true;
 }
 
+bool plait_parse_scaled(const char *text, const plait_unit *units, double *out) {
+    size_t digits = strspn(text, "0123456789.");
+    double number;
+    if (digits == 0 || digits > 30 || !plait_parse_double(text, digits, &number)) return false;
+    for (const plait_unit *u = units; u->suffix; u++) {
+        if (strcmp(text + digits, u->suffix) != 0) continue;
+        *out = number * u->factor;
+        return true;
+    }
+    return false;
+}
+
+bool plait_parse_bytes(const char *text, double *out) {
+    static const plait_unit units[] = {{"", 1},
+                                       {"B", 1},
+                                       {"KiB", 1024.0},
+                                       {"MiB", 1048576.0},
+                                       {"GiB", 1073741824.0},
+                                       {"TiB", 1099511627776.0},
+                                       {"KB", 1e3},
+                                       {"MB", 1e6},
+                                       {"GB", 1e9},
+                                       {"TB", 1e12},
+                                       {NULL, 0}};
+    return plait_parse_scaled(text, units, out);
+}
+
 void plait_strbuf_json_number(plait_strbuf *s, double value) {
     char text[32];
     if (!isfinite(value)) {

@@ -56,4 +56,14 @@ size_t plait_format_double(double value, char *out);
  * program's locale says. */
 bool plait_parse_double(const char *text, size_t n, double *out);
 
+/* What may stand behind a number, and what it means; a list ends with suffix NULL, "" is no suffix. */
+typedef struct plait_unit {
+    const char *suffix;
+    double factor;
+} plait_unit;
+/* A decimal number without sign or exponent and one of the suffixes: the whole text, or false. */
+bool plait_parse_scaled(const char *text, const plait_unit *units, double *out);
+/* The same with units of bytes: none, B, KiB to TiB, KB to TB. */
+bool plait_parse_bytes(const char *text, double *out);
+
 #endif

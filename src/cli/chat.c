@@ -207,7 +207,7 @@ static int run(const plait_cli_values *values) {
     int exit_status = plait_cli_generation_init(&c.g, values);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_cli_catch_interrupt();
-    exit_status = plait_cli_open(values, NULL, NULL, &context, &model);
+    exit_status = plait_cli_open(values, plait_cli_let_kv_fit, NULL, &context, &model);
     if (exit_status != PLAIT_EXIT_OK) {
         plait_cli_generation_close(&c.g, PLAIT_OK);
         return exit_status;

@@ -28,7 +28,7 @@ typedef struct plait_cli_values {
     const char *positional[4];
     int n_positional;
     /* devices and planning */
-    const char *devices, *split, *ratio, *fit, *verify, *trace;
+    const char *devices, *machine, *split, *ratio, *fit, *fit_margin, *verify, *trace;
     const char *pins[PLAIT_CLI_MAX_LIST], *device_paths[PLAIT_CLI_MAX_LIST];
     int n_pins, n_device_paths;
     int64_t threads, context, batch;
@@ -191,6 +191,8 @@ int plait_cli_open_context(const plait_cli_values *values, plait_context **out);
 int plait_cli_open(const plait_cli_values *values,
                    void (*adjust)(plait_model_options *options, const void *user), const void *user,
                    plait_context **out_context, plait_model **out_model);
+/* An `adjust` that lets fit choose the types of the cache too, where --kv does not say them. */
+void plait_cli_let_kv_fit(plait_model_options *options, const void *unused);
 void plait_cli_close(plait_context *context, plait_model *model);
 /* After a device was lost: closes model and context, whose sessions are gone already, and opens both again on the devices
  * that are left. After a failure *model is NULL, and *context is to be closed all the same. */

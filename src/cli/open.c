@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "base/status.h"
+#include "plait/machine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,6 +42,32 @@ static int parse_switch(const char *name, const char *text, bool *out_off) {
 static int check_range(const char *name, int64_t value, int64_t most) {
     if (value <= most) return PLAIT_EXIT_OK;
     return plait_cli_usage("%s: %lld is too many, at most %lld", name, (long long)value, (long long)most);
+}
+
+/* One size for every device, or a size for each. `margins` has room for every device, and is left alone without
+ * --fit-margin. */
+static int read_margins(const plait_cli_values *values, int n_devices, uint64_t *margins,
+                        plait_model_options *options) {
+    const char *text = values->fit_margin;
+    int n = 0;
+    if (!text) return PLAIT_EXIT_OK;
+    for (const char *p = text;; n++) {
+        char item[64] = "";
+        size_t length = strcspn(p, ",");
+        double bytes;
+        if (length < sizeof item) memcpy(item, p, length);
+        if (!plait_parse_bytes(item, &bytes) || bytes >= 0x1p63)
+            return plait_cli_usage("--fit-margin \"%s\": expected sizes like 512MiB or 1GiB,0", text);
+        if (n < n_devices) margins[n] = (uint64_t)bytes;
+        if (!p[length]) break;
+        p += length + 1;
+    }
+    if (n > 0 && n + 1 != n_devices)
+        return plait_cli_usage("--fit-margin \"%s\": %d sizes, expected one, or one for each of %d devices",
+                               text, n + 1, n_devices);
+    for (int d = 1; n == 0 && d < n_devices; d++) margins[d] = margins[0];
+    options->margin_bytes = margins;
+    return PLAIT_EXIT_OK;
 }
 
 /* A share for each device, none negative, some above 0. */
@@ -132,6 +159,21 @@ plait_status plait_cli_load_devices(const plait_cli_values *values) {
     return PLAIT_OK;
 }
 
+/* Devices that a file describes. */
+static int open_machine(const plait_cli_values *values, const plait_context_options *options,
+                        plait_context **out) {
+    char *text;
+    size_t n_bytes;
+    if (values->devices)
+        return plait_cli_usage("--machine and --devices: only one of them says what there is");
+    plait_status status = plait_cli_read_file(values->machine, &text, &n_bytes);
+    if (status != PLAIT_OK) return plait_cli_fail(plait_error_context(status, "--machine"));
+    status = plait_machine_open(out, text, n_bytes, options);
+    free(text);
+    return status == PLAIT_OK ? PLAIT_EXIT_OK
+                              : plait_cli_fail(plait_error_context(status, "%s", values->machine));
+}
+
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
     plait_context_options options = {.logger = plait_cli_logger(),
                                      .threads = (int)values->threads,
@@ -140,16 +182,18 @@ int plait_cli_open_context(const plait_cli_values *values, plait_context **out) 
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_status status = plait_cli_load_devices(values);
     if (status != PLAIT_OK) return plait_cli_fail(status);
+    if (values->machine) return open_machine(values, &options, out);
     status = plait_context_open(out, values->devices, &options);
     if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
     return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
 }
 
-/* What --split, --ratio and --pin say of the devices of a context. */
+/* What --split, --ratio, --fit-margin and --pin say of the devices of a context. */
 typedef struct spreading {
     plait_pin pins[PLAIT_CLI_MAX_LIST];
     char *patterns[PLAIT_CLI_MAX_LIST]; /* Owned. */
     double shares[PLAIT_CLI_MAX_DEVICES];
+    uint64_t margins[PLAIT_CLI_MAX_DEVICES];
 } spreading;
 
 static void spreading_deinit(spreading *s) {
@@ -159,7 +203,9 @@ static void spreading_deinit(spreading *s) {
 static int read_spreading(const plait_cli_values *values, plait_context *context, spreading *s,
                           plait_model_options *options) {
     *s = (spreading){0};
-    int exit_status = read_split(values, plait_context_device_count(context), s->shares, options);
+    int n_devices = plait_context_device_count(context);
+    int exit_status = read_split(values, n_devices, s->shares, options);
+    if (exit_status == PLAIT_EXIT_OK) exit_status = read_margins(values, n_devices, s->margins, options);
     if (exit_status == PLAIT_EXIT_OK) exit_status = parse_pins(values, context, s->pins, s->patterns);
     options->pins = s->pins;
     options->n_pins = values->n_pins;
@@ -195,6 +241,11 @@ int plait_cli_open(const plait_cli_values *values,
     return exit_status;
 }
 
+void plait_cli_let_kv_fit(plait_model_options *options, const void *unused) {
+    (void)unused;
+    options->kv_open = true;
+}
+
 /* ---- after a loss ---- */
 
 /* Pins and shares of devices that are left; those of the lost ones are gone with them. */
@@ -206,6 +257,7 @@ static void keep_what_is_left(spreading *s, plait_model_options *options, const 
             if (s->pins[i].device == devices[d]) s->pins[n++] = (plait_pin){s->pins[i].pattern, d};
     options->n_pins = n;
     for (int d = 0; d < n_devices; d++) sum += s->shares[d] = s->shares[devices[d]];
+    for (int d = 0; d < n_devices; d++) s->margins[d] = s->margins[devices[d]];
     if (sum <= 0) options->ratio = NULL;
 }
 

@@ -120,6 +120,7 @@ static plait_status print(const plait_cli_values *values, plait_context *context
 static void plan_only(plait_model_options *options, const void *user) {
     (void)user;
     options->dry = true;
+    options->kv_open = true;
 }
 
 static int run(const plait_cli_values *values) {
@@ -135,6 +136,8 @@ static int run(const plait_cli_values *values) {
 
 static const plait_cli_option options[] = {
     PLAIT_CLI_JSON("plans as one JSON object"),
+    {"--machine", "FILE", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(machine), 0,
+     "plan for the devices that a file describes, whatever is here: docs/fit.md"},
     {"--html", "OUT", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(html), 0, "also a page with pictures of the plans"},
     {"--compare", "TRACE", PLAIT_CLI_STRING, PLAIT_CLI_FIELD(compare), 0,
      "lay a trace (--trace of run, bench, ...) beside the plans instead of printing them"},
@@ -163,6 +166,7 @@ const plait_cli_command plait_cli_plan = {
         "{\"steps\",\"spans\",\"known_spans\",\"queues\":[...],\"names\":[...],\"only_in_trace\":[...]}.",
     .examples =
         "  plait plan model.gguf\n  plait plan model.gguf --ctx 8192 --kv q8_0 --html plan.html\n"
+        "  plait plan model.gguf --machine two-cards.txt\n"
         "  plait run model.gguf -p Hello -n 32 --trace t.json && plait plan model.gguf --compare t.json\n",
     .options = options,
     .computes = true,

@@ -249,11 +249,12 @@ static plait_status run_search(search *s) {
     plait_engine_destroy(&engine);
     if (fits) return plait_error(PLAIT_INTERNAL, "what did not fit does now");
     const char *path = plait_gguf_path(s->model->gguf);
+    const plait_fit_setting *last = &s->settings[s->n - 1];
+    char type[16];
     if (s->n == 1) return plait_error_context(PLAIT_OUT_OF_MEMORY, "%s", path);
     return plait_error_context(
         PLAIT_OUT_OF_MEMORY, "%s: nothing fits, not even --ctx %lld --batch %lld --kv %s", path,
-        (long long)s->settings[s->n - 1].context, (long long)s->settings[s->n - 1].batch,
-        plait_dtype_name(s->settings[s->n - 1].k_type));
+        (long long)last->context, (long long)last->batch, plait_fit_type_name(last->k_type, type));
 }
 
 plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried) {

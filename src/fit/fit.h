@@ -31,6 +31,9 @@ plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting,
  * are those of the one that needs least. *out_as_wished: it is the first of the list. */
 plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried);
 
+/* The name of a type as options have it, in lower case. */
+const char *plait_fit_type_name(plait_dtype type, char out[16]);
+
 /* Writes model->flags: options that lead to this engine again. */
 plait_status plait_fit_write_flags(plait_model *model, const plait_engine *engine);
 

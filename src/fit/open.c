@@ -72,13 +72,22 @@ static plait_status write_split(plait_model *model, const plait_engine *engine, 
     return status;
 }
 
+const char *plait_fit_type_name(plait_dtype type, char out[16]) {
+    const char *name = plait_dtype_name(type);
+    size_t n = 0;
+    for (; name[n] && n < 15; n++) out[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] + 32 : name[n]);
+    out[n] = '\0';
+    return out;
+}
+
 plait_status plait_fit_write_flags(plait_model *model, const plait_engine *engine) {
     const plait_model_options *o = &model->options;
+    char type[16];
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
     plait_strbuf_printf(&text, "--ctx %lld --batch %lld --kv %s", (long long)engine->context,
-                        (long long)o->batch, plait_dtype_name(o->k_type));
-    if (o->v_type != o->k_type) plait_strbuf_printf(&text, ",%s", plait_dtype_name(o->v_type));
+                        (long long)o->batch, plait_fit_type_name(o->k_type, type));
+    if (o->v_type != o->k_type) plait_strbuf_printf(&text, ",%s", plait_fit_type_name(o->v_type, type));
     plait_status status = write_split(model, engine, &text);
     if (status == PLAIT_OK) status = plait_strbuf_status(&text);
     if (status == PLAIT_OK) {

@@ -304,6 +304,8 @@ static plait_status plan_within_memory(plait_model *model, plait_engine *engine)
             continue;
         }
         if (status == PLAIT_OK) status = measure_temporaries(engine, n, engine->taken_bytes);
+        if (status == PLAIT_OUT_OF_RANGE)
+            engine->full = true; /* a buffer larger than any may be, or than numbers */
         if (status != PLAIT_OK) break;
         status = plait_residence_check(engine->residence, engine->taken_bytes);
         engine->full = status != PLAIT_OK;

@@ -367,7 +367,7 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
 }
 
 bool plait_residence_same(const plait_residence *a, const plait_residence *b) {
-    if (a->n_entries != b->n_entries || a->idle != b->idle) return false;
+    if (a->n_entries != b->n_entries) return false;
     for (size_t i = 0; i < a->n_entries; i++) {
         const plait_resident *x = &a->entries[i], *y = &b->entries[i];
         if (x->device != y->device || x->slot != y->slot || x->offset != y->offset ||
@@ -413,6 +413,16 @@ static plait_status over_budget(const plait_residence *residence, const uint64_t
     return status;
 }
 
+/* The state of a session lies in one buffer. */
+static plait_status check_buffer(const plait_residence *residence, int d) {
+    const plait_context_entry *entry = &residence->context->devices[d];
+    uint64_t bytes = residence->devices[d].state_bytes, most = entry->info.max_buffer_bytes;
+    if (most == 0 || bytes <= most) return PLAIT_OK;
+    return plait_error(PLAIT_OUT_OF_MEMORY,
+                       "it does not fit: state on %s takes %llu bytes, but a buffer there at most %llu",
+                       entry->device->name, (unsigned long long)bytes, (unsigned long long)most);
+}
+
 plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes) {
     uint64_t shared = 0, shared_budget = 0;
     for (int d = 0; d < residence->context->n_devices; d++) {
@@ -422,7 +432,9 @@ plait_status plait_residence_check(const plait_residence *residence, const uint6
         if (!plait_add_u64(shared, need, &shared)) shared = UINT64_MAX;
         if (residence->budget_bytes[d] > shared_budget) shared_budget = residence->budget_bytes[d];
     }
-    return shared > shared_budget ? over_budget(residence, temporary_bytes) : PLAIT_OK;
+    if (shared > shared_budget) return over_budget(residence, temporary_bytes);
+    for (int d = 0; d < residence->context->n_devices; d++) PLAIT_TRY(check_buffer(residence, d));
+    return PLAIT_OK;
 }
 
 void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,

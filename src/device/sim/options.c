@@ -33,24 +33,6 @@ static plait_status outside(const option_row *row, const char *value) {
 
 /* ---- numbers ---- */
 
-typedef struct unit {
-    const char *suffix;
-    double factor;
-} unit;
-
-/* A decimal number with one of the suffixes; the list ends with a NULL suffix. */
-static bool parse_scaled(const char *value, const unit *units, double *out) {
-    size_t digits = strspn(value, "0123456789.");
-    double number;
-    if (digits == 0 || digits > 30 || !plait_parse_double(value, digits, &number)) return false;
-    for (const unit *u = units; u->suffix; u++) {
-        if (strcmp(value + digits, u->suffix) != 0) continue;
-        *out = number * u->factor;
-        return true;
-    }
-    return false;
-}
-
 /* A whole number in the row's range. Doubles are exact up to 2^53, which is more than any key takes. */
 static plait_status whole(const option_row *row, const char *value, double number, uint64_t *out) {
     if (number != floor(number) || number > 9007199254740992.0) return wrong(row, value, "a whole number");
@@ -60,28 +42,15 @@ static plait_status whole(const option_row *row, const char *value, double numbe
 }
 
 static plait_status parse_count(const option_row *row, const char *value, void *field) {
-    static const unit units[] = {{"", 1}, {NULL, 0}};
+    static const plait_unit units[] = {{"", 1}, {NULL, 0}};
     double number;
-    if (!parse_scaled(value, units, &number)) return wrong(row, value, "a whole number");
+    if (!plait_parse_scaled(value, units, &number)) return wrong(row, value, "a whole number");
     return whole(row, value, number, field);
 }
 
-static const unit byte_units[] = {{"", 1},
-                                  {"B", 1},
-                                  {"KiB", 1024.0},
-                                  {"MiB", 1048576.0},
-                                  {"GiB", 1073741824.0},
-                                  {"TiB", 1099511627776.0},
-                                  {"KB", 1e3},
-                                  {"MB", 1e6},
-                                  {"GB", 1e9},
-                                  {"TB", 1e12},
-                                  {NULL, 0}};
-
 static plait_status parse_bytes(const option_row *row, const char *value, void *field) {
     double number;
-    if (!parse_scaled(value, byte_units, &number))
-        return wrong(row, value, "bytes, as in 4096, 64MiB, 1.5GB");
+    if (!plait_parse_bytes(value, &number)) return wrong(row, value, "bytes, as in 4096, 64MiB, 1.5GB");
     return whole(row, value, number, field);
 }
 
@@ -94,9 +63,9 @@ static plait_status parse_alignment(const option_row *row, const char *value, vo
 }
 
 static plait_status parse_time(const option_row *row, const char *value, void *field) {
-    static const unit units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
+    static const plait_unit units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
     double number;
-    if (!parse_scaled(value, units, &number)) return wrong(row, value, "a time, as in 20us, 1.5ms");
+    if (!plait_parse_scaled(value, units, &number)) return wrong(row, value, "a time, as in 20us, 1.5ms");
     return whole(row, value, number, field);
 }
 
@@ -108,23 +77,22 @@ static plait_status positive(const option_row *row, const char *value, double nu
 
 static plait_status parse_rate(const option_row *row, const char *value, void *field) {
     double number;
-    if (!parse_scaled(value, byte_units, &number))
-        return wrong(row, value, "bytes a second, as in 500MB, 12GiB");
+    if (!plait_parse_bytes(value, &number)) return wrong(row, value, "bytes a second, as in 500MB, 12GiB");
     return positive(row, value, number, field);
 }
 
 static plait_status parse_flops(const option_row *row, const char *value, void *field) {
-    static const unit units[] = {{"", 1}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0}};
+    static const plait_unit units[] = {{"", 1}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0}};
     double number;
-    if (!parse_scaled(value, units, &number))
+    if (!plait_parse_scaled(value, units, &number))
         return wrong(row, value, "operations a second, as in 50G, 1.5T");
     return positive(row, value, number, field);
 }
 
 static plait_status parse_speed(const option_row *row, const char *value, void *field) {
-    static const unit units[] = {{"", 1}, {NULL, 0}};
+    static const plait_unit units[] = {{"", 1}, {NULL, 0}};
     double number;
-    if (!parse_scaled(value, units, &number) || !(number >= 0.001 && number <= 1))
+    if (!plait_parse_scaled(value, units, &number) || !(number >= 0.001 && number <= 1))
         return wrong(row, value, "0.001 to 1");
     *(double *)field = number;
     return PLAIT_OK;
