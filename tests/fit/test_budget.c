@@ -204,7 +204,7 @@ static void test_flags_lead_back(void **state) {
         "a memory=9GiB" SPEED "b memory=6GiB" SPEED "c memory=2GiB" SPEED,
         "a memory=2GiB" SPEED "b memory=2GiB" SPEED
         "c memory=64GiB flops=1T memory-bandwidth=50GB bandwidth=12GB\n",
-        "card memory=8GiB" SPEED,
+        ("card memory=8GiB" SPEED),
     };
     char path[256];
     fit_model(fit_shape_named("8B"), path);
