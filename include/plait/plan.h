@@ -69,8 +69,8 @@ typedef struct plait_residence_options {
     const uint64_t *margin_bytes;  /* [device] left free of what is free now; NULL: one part in 32 of it */
     const uint64_t *reserve_bytes; /* kept for temporaries; NULL: nothing */
     const plait_expected_steps *steps; /* [graph]; NULL: each graph runs once, at its bounds */
-    bool *
-        out_full; /* NULL, or set to whether the devices' memory was too small: other things run out of memory too */
+    /* NULL, or set to whether the devices' memory was too small: other things run out of memory too. */
+    bool *out_full;
 } plait_residence_options;
 
 /* Decides residence for the weights and states of all `graphs` (same names mean the same thing; shapes must
@@ -91,8 +91,10 @@ void plait_residence_shares(const plait_residence *residence, int device, double
                             int *out_n_blocks);
 /* What a session and the plans of a model take on a device beside the weights, at most. OUT_OF_MEMORY, with what is needed
  * and what there is on each device, when that and the weights exceed a budget: then decide again, with `reserve_bytes`.
- * temporary_bytes has an entry for each device: as much as they take there, padding included. */
-plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes);
+ * temporary_bytes has an entry for each device: as much as they take there, padding included. *out_full: a budget is
+ * exceeded; false after a failure for want of the host's memory. */
+plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes,
+                                   bool *out_full);
 /* Allocates, packs and copies all weights; shows progress through the context's logger, and can be cancelled
  * by it. After a failure the residence can only be destroyed. */
 plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source);

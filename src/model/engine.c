@@ -307,9 +307,8 @@ static plait_status plan_within_memory(plait_model *model, plait_engine *engine)
         if (status == PLAIT_OUT_OF_RANGE)
             engine->full = true; /* a buffer larger than any may be, or than numbers */
         if (status != PLAIT_OK) break;
-        status = plait_residence_check(engine->residence, engine->taken_bytes);
-        engine->full = status != PLAIT_OK;
-        if (status == PLAIT_OK || n == 1 || attempt + 1 == ATTEMPTS) break;
+        status = plait_residence_check(engine->residence, engine->taken_bytes, &engine->full);
+        if (!engine->full || n == 1 || attempt + 1 == ATTEMPTS) break;
         for (size_t d = 0; d < n; d++) reserve_more(engine, (int)d, engine->taken_bytes[d]);
         release_plans(engine);
     }

@@ -391,7 +391,8 @@ void plait_residence_say_budget(const plait_residence *residence, int d, plait_s
     plait_strbuf_bytes(text, residence->margin_bytes[d]);
 }
 
-static plait_status over_budget(const plait_residence *residence, const uint64_t *temporary_bytes) {
+static plait_status over_budget(const plait_residence *residence, const uint64_t *temporary_bytes,
+                                bool *out_full) {
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
     for (int d = 0; d < residence->context->n_devices; d++) {
@@ -408,32 +409,36 @@ static plait_status over_budget(const plait_residence *residence, const uint64_t
         plait_strbuf_append(&text, " of ");
         plait_residence_say_budget(residence, d, &text);
     }
+    *out_full = plait_strbuf_status(&text) == PLAIT_OK;
     plait_status status = plait_error(PLAIT_OUT_OF_MEMORY, "it does not fit: %s", plait_strbuf_text(&text));
     plait_strbuf_deinit(&text);
     return status;
 }
 
 /* The state of a session lies in one buffer. */
-static plait_status check_buffer(const plait_residence *residence, int d) {
+static plait_status check_buffer(const plait_residence *residence, int d, bool *out_full) {
     const plait_context_entry *entry = &residence->context->devices[d];
     uint64_t bytes = residence->devices[d].state_bytes, most = entry->info.max_buffer_bytes;
     if (most == 0 || bytes <= most) return PLAIT_OK;
+    *out_full = true;
     return plait_error(PLAIT_OUT_OF_MEMORY,
                        "it does not fit: state on %s takes %llu bytes, but a buffer there at most %llu",
                        entry->device->name, (unsigned long long)bytes, (unsigned long long)most);
 }
 
-plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes) {
+plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes,
+                                   bool *out_full) {
     uint64_t shared = 0, shared_budget = 0;
+    *out_full = false;
     for (int d = 0; d < residence->context->n_devices; d++) {
         uint64_t need = needed(residence, temporary_bytes, d);
-        if (need > residence->budget_bytes[d]) return over_budget(residence, temporary_bytes);
+        if (need > residence->budget_bytes[d]) return over_budget(residence, temporary_bytes, out_full);
         if (!residence->context->devices[d].info.unified_memory || residence->own_budgets) continue;
         if (!plait_add_u64(shared, need, &shared)) shared = UINT64_MAX;
         if (residence->budget_bytes[d] > shared_budget) shared_budget = residence->budget_bytes[d];
     }
-    if (shared > shared_budget) return over_budget(residence, temporary_bytes);
-    for (int d = 0; d < residence->context->n_devices; d++) PLAIT_TRY(check_buffer(residence, d));
+    if (shared > shared_budget) return over_budget(residence, temporary_bytes, out_full);
+    for (int d = 0; d < residence->context->n_devices; d++) PLAIT_TRY(check_buffer(residence, d, out_full));
     return PLAIT_OK;
 }
 
