@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/os.h"
+#include "base/size.h"
 #include "base/status.h"
 #include "plait/host_queue.h"
 
@@ -57,6 +58,15 @@ static plait_status null_describe(plait_device *device, plait_device_info *out) 
     memcpy(info.name, device->name, sizeof info.name);
     *out = info;
     return PLAIT_OK;
+}
+
+/* Without this, whoever asks would get it from null_describe, which counts the machine's memory each time. */
+static plait_status null_allocation_bytes(plait_device *device, uint64_t size_bytes, uint32_t usage,
+                                          uint64_t *out_bytes) {
+    (void)usage;
+    if (plait_align_u64(size_bytes, ALIGNMENT, out_bytes)) return PLAIT_OK;
+    return plait_error(PLAIT_OUT_OF_RANGE, "%s: a buffer of %llu bytes", device->name,
+                       (unsigned long long)size_bytes);
 }
 
 static plait_status null_health(plait_device *device) {
@@ -161,6 +171,7 @@ const plait_device_vtable plait_null_vtable = {
     .create = null_create,
     .destroy = null_destroy,
     .describe = null_describe,
+    .allocation_bytes = null_allocation_bytes,
     .buffer_create = null_buffer_create,
     .buffer_destroy = null_buffer_destroy,
     .event_create = plait_host_event_create,
