@@ -339,19 +339,12 @@ static void faulty_event_destroy(plait_event *base) {
     if (broken(device, LEAK_OBJECT)) faulty_retire(device, malloc(32));
 }
 
-/* With the event's lock held: its failure becomes the caller's. */
-static plait_status raise_failure(event *e) {
-    plait_error_record failure = e->failure;
-    if (broken((faulty_device *)e->base.device, FAILURE_FORGOTTEN)) e->failure.status = PLAIT_OK;
-    return plait_error_raise(&failure);
-}
-
 static plait_status faulty_event_query(plait_event *base, uint64_t *out_value) {
     event *e = (event *)base;
     plait_status status = PLAIT_OK;
     pthread_mutex_lock(&e->lock);
     if (e->failure.status != PLAIT_OK)
-        status = raise_failure(e);
+        status = plait_error_raise(&e->failure);
     else
         *out_value = e->value;
     pthread_mutex_unlock(&e->lock);
@@ -373,13 +366,14 @@ static plait_status wait_locked(event *e, uint64_t value, uint64_t timeout_ns) {
         struct timespec until = {.tv_sec = (time_t)(end / 1000000000u), .tv_nsec = (long)(end % 1000000000u)};
         pthread_cond_timedwait(&e->changed, &e->lock, &until);
     }
-    return e->value >= value ? PLAIT_OK : raise_failure(e);
+    return e->value >= value ? PLAIT_OK : plait_error_raise(&e->failure);
 }
 
 static plait_status faulty_event_wait(plait_event *base, uint64_t value, uint64_t timeout_ns) {
     event *e = (event *)base;
     pthread_mutex_lock(&e->lock);
     plait_status status = wait_locked(e, value, timeout_ns);
+    if (broken((faulty_device *)base->device, FAILURE_FORGOTTEN)) e->failure.status = PLAIT_OK;
     pthread_mutex_unlock(&e->lock);
     return status;
 }
