@@ -462,7 +462,8 @@ struct plait_device_vtable {
     /* Makes a buffer of host memory without copying; the memory must outlive it. */
     plait_status (*buffer_import)(plait_device *device, void *host, uint64_t size_bytes, uint32_t usage,
                                   plait_buffer **out);
-    /* Lists the packings that serve every reader of the weight, best first; *n_offers is capacity in, count out. */
+    /* Lists the packings that serve every reader of the weight, best first; *n_offers is capacity in, count out.
+     * UNSUPPORTED: it packs no weight, whoever reads it, and is not asked again. */
     plait_status (*encodings)(plait_device *device, const plait_weight_use *use, plait_encoding_offer *offers,
                               int *n_offers);
     /* Packs rows [row_begin, row_end) (rows over dims 1..3 flattened) of a weight in file form at `source` (host

@@ -18,6 +18,7 @@
 #include "plait/context.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* Queues of all devices are numbered device * PLAIT_DEVICE_QUEUES + queue of the device. */
 enum { PLAIT_DEVICE_QUEUES = 3, PLAIT_QUEUE_LAUNCHES = 0 };
@@ -53,6 +54,7 @@ typedef struct plait_context_entry {
     plait_device_figures figures; /* struct_bytes 0: not asked for yet (plait/cost.h) */
     /* A bit for each op that it accepted and then refused to prepare or compile: it is not asked again. */
     uint64_t denied[(PLAIT_OP_COUNT + 63) / 64];
+    atomic_bool packs_nothing;     /* it has said once that it offers no packing of any weight */
     plait_context_mirror *mirrors; /* Owned. [queues of all devices] */
     /* Hand-over: the run that touched this device's memory last (0: none that lives), and what its queues had then
      * promised, [queues of all devices], 0 for those that did not touch it. Under submit_lock. */

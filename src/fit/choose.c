@@ -104,8 +104,8 @@ typedef struct search {
     double times[PLAIT_FIT_MAX_SETTINGS];
     double temporary_bytes[PLAIT_FIT_MAX_SETTINGS]; /* over all devices, of those that fit */
     int n, n_tried;
-    double ideal_ns; /* of the first setting with unlimited memory; 0: not known */
-    bool timed;
+    double ideal_ns; /* of the shortest context with unlimited memory; 0: not known */
+    bool timed, ideal_sought;
     int best; /* -1: none yet */
     double best_score;
     plait_engine engine; /* of the best */
@@ -170,7 +170,8 @@ static plait_status try_setting(search *s, int i) {
     return PLAIT_OK;
 }
 
-/* The first setting with unlimited memory on every device, which costs no more to plan than any other. */
+/* The shortest context, with the largest batch, and unlimited memory on every device: costs no more to plan than any other. It
+ * stays unknown where a buffer would be larger than any may be. */
 static plait_status find_ideal(search *s) {
     size_t n = (size_t)plait_context_device_count(s->model->context);
     uint64_t *budgets = plait_alloc_array(n, sizeof *budgets);
@@ -179,8 +180,11 @@ static plait_status find_ideal(search *s) {
     if (!budgets) return plait_error_memory("fit", n * sizeof *budgets);
     for (size_t d = 0; d < n; d++) budgets[d] = UINT64_MAX;
     s->n_tried++;
+    s->ideal_sought = true;
     s->model->budget_bytes = budgets;
-    plait_status status = plait_fit_try(s->model, &s->settings[0], &engine, &s->ideal_ns, &fits);
+    int shortest = 0;
+    while (shortest + 1 < s->n && same_but_context(&s->settings[shortest + 1], &s->settings[0])) shortest++;
+    plait_status status = plait_fit_try(s->model, &s->settings[shortest], &engine, &s->ideal_ns, &fits);
     s->model->budget_bytes = NULL;
     plait_engine_destroy(&engine);
     free(budgets);
@@ -188,11 +192,13 @@ static plait_status find_ideal(search *s) {
 }
 
 /* A time that setting x does not go below, as far as is known; INFINITY: it cannot fit. Time grows with what is taken from
- * the weights' memory, and with smaller batches; where a batch or type saves something, with as much as that is worth. */
-static double least_time(const search *s, int x) {
+ * the weights' memory, and with smaller batches; where a batch or type saves something, with as much as that is worth.
+ * *out_from: the setting that says so, -1 if none does. */
+static double least_time(const search *s, int x, int *out_from) {
     const double saved_by_type = 0.95; /* reading fewer bytes of a short cache saves this much at most */
     const plait_fit_setting *a = &s->settings[x];
     double least = s->ideal_ns * (smaller_cache(s, x) ? saved_by_type : 1);
+    *out_from = -1;
     for (int y = 0; y < s->n; y++) {
         const plait_fit_setting *b = &s->settings[y];
         bool smaller = smaller_cache(s, x) && !smaller_cache(s, y);
@@ -201,45 +207,54 @@ static double least_time(const search *s, int x) {
         if (s->states[y] != FITS || b->batch < a->batch) continue;
         double saved = b->batch > a->batch ? s->temporary_bytes[y] : 0;
         double time = s->times[y] * (smaller ? saved_by_type : 1);
-        if (s->cache_bytes[x] >= s->cache_bytes[y] + saved && time > least) least = time;
+        if (s->cache_bytes[x] >= s->cache_bytes[y] + saved && time >= least) least = time, *out_from = y;
     }
     return least;
 }
 
-/* Instead of setting i one that tells more of it and its like: once something is known of settings with its batch and types,
- * the shortest context of them; once its context was too long with a larger batch, the smallest batch. The list has both
- * behind it. */
-static int telling(const search *s, int i) {
+/* Instead of setting i, of which setting `from` (-1: none) tells that it may be better than the best, one that tells more of
+ * it and its like, if there is one: the shortest context where nothing is known; the smallest batch where its context was too
+ * long with a larger one; the context in the middle between its own and that of which something is known. The list has
+ * longer contexts and larger batches first. */
+static int telling(const search *s, int i, int from) {
     const plait_fit_setting *a = &s->settings[i];
-    bool seen = false, too_long = false;
-    int shortest = i, smallest = i;
+    bool too_long = false;
+    int smallest = i, n_between = 0;
     for (int y = 0; y < s->n; y++) {
         const plait_fit_setting *b = &s->settings[y];
-        if (same_but_context(a, b)) seen = seen || s->states[y] != UNKNOWN, shortest = y;
         if (same_but_batch(a, b)) too_long = too_long || s->states[y] == TOO_LARGE, smallest = y;
+        if (from < 0 && s->states[y] == UNKNOWN && b->context == s->settings[s->n - 1].context) return y;
+        n_between += from >= 0 && same_but_context(a, b) && b->context < a->context &&
+                     b->context > s->settings[from].context;
     }
     if (too_long && s->states[smallest] == UNKNOWN) return smallest;
-    return seen && s->states[shortest] == UNKNOWN ? shortest : i;
+    int middle = i + (n_between + 1) / 2;
+    return s->states[middle] == UNKNOWN ? middle : i;
 }
 
 /* The setting that may be the best, or -1: none can be better than what there is. */
 static int next_setting(const search *s) {
     double least = s->best >= 0 ? (1 - LEAST_GAIN) * s->best_score : INFINITY;
-    int next = -1;
+    int next = -1, next_from = -1;
     for (int i = 0; i < s->n; i++) {
+        int from;
         if (s->states[i] != UNKNOWN) continue;
-        double bound = least_time(s, i);
+        double bound = least_time(s, i, &from);
         if (!(bound < INFINITY)) continue;
         double score = plait_fit_score(&s->settings[i], bound);
-        if (next >= 0 ? score < least : s->best < 0 || score < least) least = score, next = i;
+        if (next >= 0 ? score < least : s->best < 0 || score < least) {
+            least = score;
+            next = i;
+            next_from = from;
+        }
     }
-    return next < 0 ? next : telling(s, next);
+    return next < 0 ? next : telling(s, next, next_from);
 }
 
 static plait_status run_search(search *s) {
     for (int i = 0; i >= 0; i = next_setting(s)) {
         PLAIT_TRY(try_setting(s, i));
-        if (s->n > 1 && s->timed && s->ideal_ns == 0) PLAIT_TRY(find_ideal(s));
+        if (s->n > 1 && s->timed && !s->ideal_sought) PLAIT_TRY(find_ideal(s));
     }
     if (s->best >= 0) return PLAIT_OK;
     bool fits;
@@ -270,7 +285,11 @@ plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_a
     s->best = s->reserve_of = -1;
     s->n = plait_fit_list(model, s->settings);
     for (int i = 0; i < s->n; i++) s->cache_bytes[i] = count_cache(model, &s->settings[i]);
+    bool unproved = model->options.skip_verify;
+    model->options.skip_verify = true; /* what is not chosen needs no proof */
     plait_status status = run_search(s);
+    model->options.skip_verify = unproved;
+    if (status == PLAIT_OK && !unproved) status = plait_engine_prove(&s->engine);
     if (status == PLAIT_OK) {
         set(model, &s->settings[s->best]);
         *out = s->engine;

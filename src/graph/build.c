@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +290,13 @@ plait_tensor plait_input(plait_graph *graph, const char *name, plait_dtype dtype
 
 plait_tensor plait_weight(plait_graph *graph, const char *name, plait_dtype dtype, plait_shape shape) {
     return root(graph, "weight", PLAIT_STORAGE_WEIGHT, name, dtype, shape);
+}
+
+bool plait_graph_known_weight(const plait_graph *graph, const char *name, plait_tensor *out) {
+    char key[sizeof "weight/" + PLAIT_MAX_NAME];
+    int n = snprintf(key, sizeof key, "weight/%s", name);
+    return graph->builder && n < (int)sizeof key &&
+           plait_map_get(&graph->builder->names, key, (size_t)n, &out->id);
 }
 
 plait_tensor plait_state(plait_graph *graph, const char *name, plait_dtype dtype, plait_shape shape) {

@@ -99,6 +99,9 @@ void plait_graph_release(const plait_graph *graph); /* accepts NULL */
  * few nanoseconds a node. */
 bool plait_graph_same(const plait_graph *a, const plait_graph *b);
 
+/* The weight of that name in a graph that is being built, if there is one. */
+bool plait_graph_known_weight(const plait_graph *graph, const char *name, plait_tensor *out);
+
 /* Fills a use of node `node` with shapes at the bounds of the dims (values == NULL) or at the given values of
  * the named dims. Data pointers are NULL. */
 void plait_graph_use(const plait_graph *graph, uint32_t node, const int64_t *values, plait_op_use *out);

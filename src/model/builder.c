@@ -2,6 +2,7 @@
  * Invariant: the first missing or misshapen tensor is remembered with name, expected and actual shape; nothing is
  * read from a tensor's bytes. */
 #include "base/status.h"
+#include "graph/graph.h"
 #include "model/arch.h"
 #include "op/shape.h"
 
@@ -42,7 +43,7 @@ plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char 
         return fail(b,
                     plait_error(PLAIT_CORRUPT, "%s: tensor %s: expected a float or quantised type, found %s",
                                 plait_gguf_path(b->gguf), full, plait_dtype_name(tensor->dtype)));
-    if (plait_graph_find(b->graph, full, &known) == PLAIT_OK) return known;
+    if (plait_graph_known_weight(b->graph, full, &known)) return known;
     return plait_weight(b->graph, full, tensor->dtype, d1 == 1 ? PLAIT_SHAPE(d0) : PLAIT_SHAPE(d0, d1));
 }
 

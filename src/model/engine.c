@@ -344,6 +344,11 @@ plait_status plait_engine_build(plait_model *model, int64_t context, plait_engin
     return PLAIT_OK;
 }
 
+plait_status plait_engine_prove(plait_engine *engine) {
+    for (int g = 0; g < N_GRAPHS; g++) PLAIT_TRY(plait_plan_prove(plan_at(engine, g)));
+    return PLAIT_OK;
+}
+
 /* The arenas come first, as large as the largest plan needs: one that grows takes the memory of two for a while. */
 plait_status plait_engine_complete(plait_model *model, plait_engine *engine) {
     for (int d = 0; d < plait_context_device_count(model->context); d++)

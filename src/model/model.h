@@ -70,6 +70,8 @@ plait_status plait_model_finish(plait_model *model, plait_engine *engine);
  * alone is read, and nothing is taken from devices. OUT_OF_MEMORY with the numbers of every device when it does not fit;
  * the engine is to be destroyed all the same. */
 plait_status plait_engine_build(plait_model *model, int64_t context, plait_engine *out);
+/* Proves the plans of an engine that was built with skip_verify. */
+plait_status plait_engine_prove(plait_engine *engine);
 /* Programs and arenas. */
 plait_status plait_engine_complete(plait_model *model, plait_engine *engine);
 /* Predicted time of a typical use: a prompt and an answer; 0 where the devices' figures are not known. */

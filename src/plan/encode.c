@@ -76,7 +76,8 @@ static plait_status list_readers(const plait_residence *residence, reader_lists 
 plait_status plait_encode_offer(const plait_residence *residence, int d, const plait_graph_storage *row,
                                 const plait_operand *shape, const struct plait_weight_reader *readers,
                                 int n_readers, plait_encoding_offer *out) {
-    plait_device *device = residence->context->devices[d].device;
+    plait_context_entry *there = &residence->context->devices[d];
+    plait_device *device = there->device;
     plait_weight_use use = {.dtype = shape->dtype, .readers = readers, .n_readers = n_readers};
     plait_encoding_offer offer;
     int n_offers = 1;
@@ -84,10 +85,15 @@ plait_status plait_encode_offer(const plait_residence *residence, int d, const p
     *out = (plait_encoding_offer){.encoding = PLAIT_ENCODING_FILE,
                                   .name = "file",
                                   .size_bytes = row->size_bytes,
-                                  .alignment = residence->context->devices[d].info.alignment};
+                                  .alignment = there->info.alignment};
     if (residence->no_packing || n_readers == 0 || row->kind != PLAIT_STORAGE_WEIGHT) return PLAIT_OK;
+    if (atomic_load_explicit(&there->packs_nothing, memory_order_relaxed)) return PLAIT_OK;
     plait_status status = device->vtable->encodings(device, &use, &offer, &n_offers);
-    if (status == PLAIT_UNSUPPORTED || (status == PLAIT_OK && n_offers == 0)) return PLAIT_OK;
+    if (status == PLAIT_UNSUPPORTED) {
+        atomic_store_explicit(&there->packs_nothing, true, memory_order_relaxed);
+        return PLAIT_OK;
+    }
+    if (status == PLAIT_OK && n_offers == 0) return PLAIT_OK;
     PLAIT_TRY(status);
     if (offer.alignment < out->alignment) offer.alignment = out->alignment;
     *out = offer;

@@ -151,6 +151,13 @@ static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     return PLAIT_OK;
 }
 
+plait_status plait_plan_prove(plait_plan *plan) {
+    uint64_t begin = plait_time_ns();
+    PLAIT_TRY(plait_error_context(plait_plan_verify(plan), "plan of %s", plan->name));
+    plan->facts.verify_ns = plan->pass_ns[PLAIT_PASS_VERIFY] = plait_time_ns() - begin;
+    return PLAIT_OK;
+}
+
 plait_status plait_plan_complete(plait_plan *plan) {
     for (int p = PLAIT_PASS_COMPILE; p < PLAIT_PASS_COUNT; p++)
         PLAIT_TRY(plait_error_context(passes[p](plan), "plan of %s", plan->name));

@@ -369,6 +369,8 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
 plait_status plait_plan_cache_make(plait_plan_cache *cache, plait_plan **out, plait_context *context,
                                    const plait_graph *graph, const plait_plan_options *options);
 
+/* The proof of a plan that was made without. */
+plait_status plait_plan_prove(plait_plan *plan);
 /* Programs and memory of a plan that was made dry. When a device refuses to compile, the context knows more of what is
  * denied afterwards, and another plan can be made. */
 plait_status plait_plan_complete(plait_plan *plan);
