@@ -1,5 +1,11 @@
-/* Opening and closing a context; its queues, and how one device waits for another's. Invariant: every device of an open
- * context has its queues, each with its timeline; a device that no plan uses holds no arena. */
+/* Opening and closing a context; its queues, and how one device waits for another's.
+ *
+ * Not here: what a list of devices means (list.c), creating a device of an item (registry.c), testing direct copies
+ * (peers.c), and everything that plans and runs do with the queues.
+ *
+ * Invariant: every device of an open context has its queues, each with its timeline; a device that no plan uses holds
+ * no arena. An entry counts in n_devices, and a queue in n_queues, from the moment at which there is something to
+ * destroy, so plait_context_close serves a context of any stage of being opened. */
 #include "device/context.h"
 
 #include "base/alloc.h"
@@ -11,7 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* POOL_BYTES: what the pool of plans' memory keeps at most for the next plan. CHUNK_UNIT: chunks of arenas are
+ * multiples of it. */
 enum { POOL_BYTES = 32 << 20, CHUNK_UNIT = 1 << 16 };
+/* The device list when the caller names none. */
 static const char *const no_list = "cpu";
 
 int plait_context_device_count(const plait_context *context) {
@@ -30,6 +39,8 @@ plait_monitor *plait_context_monitor(const plait_context *context) {
     return context->monitor;
 }
 
+/* The queue takes the next place of the entry. It counts before its timeline exists: a timeline of NULL is what close()
+ * passes over. */
 static plait_status open_queue(plait_context_entry *entry, uint32_t flags) {
     plait_context_queue *row = &entry->queues[entry->n_queues];
     const plait_device_vtable *vtable = entry->device->vtable;
@@ -38,7 +49,9 @@ static plait_status open_queue(plait_context_entry *entry, uint32_t flags) {
     return vtable->event_create(entry->device, &row->timeline);
 }
 
-/* Queue 0 is for launches; copy engines help only where there is somebody to copy from or to. */
+/* Queue 0 is for launches; copy engines help only where there is somebody to copy from or to. A device that is alone
+ * never waits for another one's queue, which is what INLINE asks for: its commands then run on the thread that submits
+ * them, and nobody has to be woken. */
 static plait_status open_queues(plait_context_entry *entry, bool alone) {
     PLAIT_TRY(open_queue(entry, alone ? PLAIT_QUEUE_INLINE : 0));
     entry->queue = entry->queues[PLAIT_QUEUE_LAUNCHES].queue;
@@ -47,12 +60,17 @@ static plait_status open_queues(plait_context_entry *entry, bool alone) {
     return PLAIT_OK;
 }
 
-/* The largest buffer, less what would break the alignment of scratch in a large one. */
+/* The largest buffer, less what would break the alignment of scratch in a large one: offsets in an arena are cut at
+ * multiples of chunk_bytes, so a chunk that is no multiple of the alignment would shift everything behind it. 0: the
+ * device has no largest buffer. */
 static uint64_t chunk_bytes(const plait_device_info *info) {
     uint64_t unit = info->max_buffer_bytes >= 1 << 20 ? CHUNK_UNIT : info->alignment;
     return info->max_buffer_bytes == UINT64_MAX ? 0 : info->max_buffer_bytes & ~(unit - 1);
 }
 
+/* One item becomes the entry behind the last one. The name is the kind's, numbered from the second of a kind on ("cpu",
+ * "cpu:1"), and is set before the monitor wraps the device, which takes it over; only then is the device described, so
+ * info.name is what messages call it. */
 static plait_status open_device(plait_context *context, const char *item, bool alone) {
     plait_context_entry *entry = &context->devices[context->n_devices];
     char *copy = plait_string_copy(item);
@@ -115,12 +133,15 @@ static plait_status open_devices(plait_context *context, const char *const *item
     return connect_devices(context);
 }
 
+/* What the contexts of a list and of a reopened context share. items: borrowed, one for each device. Failing,
+ * everything that was opened is closed in the order of plait_context_close, and *out stays unset. */
 static plait_status open_items(plait_context **out, const char *const *items, int n_items,
                                const plait_context_options *options) {
     plait_context *context = plait_alloc_array(1, sizeof *context);
     if (!context) return plait_error_memory("context", sizeof *context);
     context->logger = options->logger;
     plait_arena_pool_init(&context->pool, POOL_BYTES);
+    /* Both are tried whatever becomes of the first: close destroys exactly those that are ready. */
     context->lock_ready = pthread_mutex_init(&context->submit_lock, NULL) == 0;
     context->peer_lock_ready = pthread_mutex_init(&context->peer_lock, NULL) == 0;
     bool ready = context->lock_ready && context->peer_lock_ready;
@@ -148,7 +169,9 @@ plait_status plait_context_open(plait_context **out, const char *devices,
     return status;
 }
 
-/* Names that are made anew may differ, numbers count what is left: who keeps either asks out_devices. */
+/* Names that are made anew may differ, numbers count what is left: who keeps either asks out_devices. The items of the
+ * old context were expanded when it was opened, so each is one device, whatever its share was; they are not expanded
+ * again, for the devices that are left should be what they were. */
 plait_status plait_context_reopen(plait_context **out, const plait_context *from, int *out_devices) {
     const char *items[PLAIT_MAX_DEVICES];
     plait_context_options options = {.logger = from->logger, .monitor = from->monitor_level};
@@ -165,7 +188,10 @@ plait_status plait_context_reopen(plait_context **out, const plait_context *from
     return open_items(out, items, n, &options);
 }
 
-/* Queues first, while everything that they may wait for still works. */
+/* Queues first, while everything that they may wait for still works: destroying one waits for its commands, which may
+ * need signals of other queues and of the relay. Then the relay, which signals mirrors and asks timelines; then the
+ * mirrors. Timelines follow in plait_context_close, for an imported mirror looks at its timeline as long as it
+ * lives. */
 static void close_queues(plait_context *context) {
     for (int i = context->n_devices - 1; i >= 0; i--) {
         plait_context_entry *entry = &context->devices[i];
@@ -180,6 +206,8 @@ static void close_queues(plait_context *context) {
     }
 }
 
+/* Of a context at any stage of being opened, NULL included. The monitor is destroyed behind the devices that it
+ * wraps. */
 void plait_context_close(plait_context *context) {
     if (!context) return;
     close_queues(context);
@@ -205,6 +233,7 @@ void plait_context_close(plait_context *context) {
 
 /* ---- queues ---- */
 
+/* With two copy queues one serves each direction; with one it serves both; without, both are queue 0. */
 int plait_context_copy_queue(const plait_context_entry *entry, bool incoming) {
     return incoming && entry->n_queues > 1 ? 1 : entry->n_queues - 1;
 }
@@ -218,6 +247,8 @@ plait_status plait_context_execute(plait_context *context, int device, const pla
                                     commands, n);
 }
 
+/* The submit lock is held until the commands are done: a step of another thread waits, and its lists stay in the order
+ * of the values that they promise. */
 plait_status plait_context_execute_on(plait_context *context, uint32_t number, const plait_command *commands,
                                       int n) {
     plait_queue *queue = plait_context_queue_at(context, number)->queue;
@@ -237,7 +268,9 @@ plait_status plait_context_synchronise(plait_context *context, uint32_t number) 
     return status;
 }
 
-/* An event of the device that repeats the other queue's timeline. */
+/* An event of the device that repeats the other queue's timeline. With the submit lock held: the context has one relay,
+ * and a mirror is made once, whoever asks. A device that cannot import gets an event of its own, which the relay
+ * signals. */
 static plait_status make_mirror(plait_context *context, plait_context_entry *entry, uint32_t number) {
     plait_context_mirror *mirror = &entry->mirrors[number];
     const plait_device_vtable *vtable = entry->device->vtable;
@@ -256,6 +289,8 @@ plait_status plait_context_awaitable(plait_context *context, int device, uint32_
     plait_context_entry *entry = &context->devices[device];
     plait_context_mirror *mirror = &entry->mirrors[number];
     plait_status status = PLAIT_OK;
+    /* Its own queues' events, and those of any device for one that waits for foreign events: nothing has to be made, so
+     * no lock either. */
     bool direct =
         (int)(number / PLAIT_DEVICE_QUEUES) == device || (entry->info.caps & PLAIT_CAP_FOREIGN_WAITS) != 0;
     if (direct) {
@@ -273,10 +308,13 @@ plait_status plait_context_awaitable(plait_context *context, int device, uint32_
     return plait_error_context(status, "waits of %s", entry->device->name);
 }
 
+/* The first failure is the cause; what fails afterwards, fails because of it. */
 void plait_context_fail(plait_context *context, plait_status status) {
     if (context->failure.status == PLAIT_OK) plait_error_save(status, &context->failure);
 }
 
+/* A failure that a run has met comes before what the devices say: it has the message of the command that failed.
+ * Devices are asked without the lock, for health never blocks. */
 plait_status plait_context_health(plait_context *context) {
     pthread_mutex_lock(&context->submit_lock);
     plait_status status =
@@ -291,7 +329,7 @@ plait_status plait_context_health(plait_context *context) {
 
 /* ---- arenas ---- */
 
-/* Queues of other devices may copy from and to this one's memory. */
+/* All queues of all devices: queues of other devices may copy from and to this one's memory. */
 static plait_status synchronise_all(plait_context *context) {
     for (int d = 0; d < context->n_devices; d++) {
         plait_context_entry *entry = &context->devices[d];
@@ -301,14 +339,17 @@ static plait_status synchronise_all(plait_context *context) {
     return PLAIT_OK;
 }
 
-/* What chunk c of an arena must have at least. */
+/* What chunk c of an arena must have at least: chunk_bytes for all but the last, which takes the rest. Without a limit
+ * chunk 0 has everything. */
 static uint64_t needed_in(const plait_context_entry *entry, uint64_t size_bytes, int c) {
     uint64_t before = (uint64_t)c * entry->chunk_bytes;
     uint64_t rest = size_bytes > before ? size_bytes - before : 0;
     return entry->chunk_bytes && rest > entry->chunk_bytes ? entry->chunk_bytes : rest;
 }
 
-/* Larger chunks beside the old ones, which stay in use when one cannot be had. */
+/* Larger chunks beside the old ones, which stay in use when one cannot be had: for a moment the device holds both, and
+ * a plan that does not fit leaves the arena as it was. chunks[c] stays NULL where the old chunk is large enough; with a
+ * limit that is each but the last, so growing a chunked arena moves little. */
 static plait_status make_chunks(plait_context_entry *entry, uint64_t size_bytes, plait_buffer **chunks,
                                 int n) {
     const plait_device_vtable *vtable = entry->device->vtable;
@@ -323,6 +364,9 @@ static plait_status make_chunks(plait_context_entry *entry, uint64_t size_bytes,
     return status;
 }
 
+/* With the submit lock held. size_bytes is more than the arena has, so at least 1, and n is never less than n_chunks.
+ * Queues are waited for before anything is made, not before it is destroyed: a plan of another session may still run in
+ * the old chunks. */
 static plait_status grow_arena(plait_context *context, plait_context_entry *entry, uint64_t size_bytes) {
     uint64_t n = entry->chunk_bytes ? (size_bytes - 1) / entry->chunk_bytes + 1 : 1;
     if (n > INT32_MAX)
@@ -336,6 +380,7 @@ static plait_status grow_arena(plait_context *context, plait_context_entry *entr
         free(chunks);
         return status;
     }
+    /* Nothing can fail from here on. */
     for (int c = 0; c < entry->n_chunks; c++) {
         if (chunks[c])
             entry->device->vtable->buffer_destroy(entry->arena[c]);

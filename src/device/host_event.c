@@ -1,5 +1,10 @@
-/* Timelines: an atomic value, and a futex word that changes with every step of it. Invariants: the value only grows;
- * once failed an event stays failed, with the message of the first failure. */
+/* Timelines of devices whose commands a host thread carries out: an atomic value, and a futex word that changes with
+ * every step of it. Not here: who signals (host_queue.c), and events of devices with timelines of their own.
+ * Invariants: the value only grows; once failed an event stays failed, with the message of the first failure.
+ *
+ * A waiter looks, spins for a while where processors are left for that, and then sleeps. It counts itself in `sleepers`
+ * before it reads `changes`, and a signaller changes `changes` before it reads `sleepers`, both sequentially
+ * consistent: either the signaller sees the sleeper and wakes it, or the sleeper sees the change and does not sleep. */
 #include "base/alloc.h"
 #include "base/os.h"
 #include "base/status.h"
@@ -9,12 +14,15 @@
 
 #include <stdlib.h>
 
+/* SPIN_NS: how long a wait spins before it sleeps. SPINS_PER_LOOK: looks at the event between two readings of the
+ * clock. */
 enum { SPIN_NS = 20000, SPINS_PER_LOOK = 32 };
 
 typedef struct host_event {
     plait_event base;
     _Atomic uint64_t value;
-    _Atomic uint32_t changes, sleepers;
+    _Atomic uint32_t changes,
+        sleepers;         /* changes: the futex word, wraps; sleepers: waiters beyond spinning */
     _Atomic bool failed;  /* set after `failure` is written */
     pthread_mutex_t lock; /* of writers */
     plait_error_record failure;
@@ -42,16 +50,20 @@ void plait_host_event_destroy(plait_event *base) {
     free(event);
 }
 
+/* By the function in its vtable, whichever kind the device is of: kinds that take their events from here share the
+ * struct. */
 bool plait_host_event_is_ours(const plait_event *event) {
     return event->device->vtable->event_query == plait_host_event_query;
 }
 
-/* With the lock held. */
+/* With the lock held. The system call is made only when somebody sleeps: most signals of a step find nobody. */
 static void announce(host_event *event) {
     atomic_fetch_add(&event->changes, 1);
     if (atomic_load(&event->sleepers)) plait_futex_wake(&event->changes, INT32_MAX);
 }
 
+/* Smaller values change nothing, but wake: that costs a look. Works on an event that failed: values that were reached
+ * count. */
 plait_status plait_host_event_signal(plait_event *base, uint64_t value) {
     host_event *event = (host_event *)base;
     pthread_mutex_lock(&event->lock);
@@ -62,6 +74,8 @@ plait_status plait_host_event_signal(plait_event *base, uint64_t value) {
     return PLAIT_OK;
 }
 
+/* The record is written before `failed` is, and never again, so readers that have seen `failed` read it without the
+ * lock. */
 void plait_host_event_fail(plait_event *base, const plait_error_record *failure) {
     host_event *event = (host_event *)base;
     pthread_mutex_lock(&event->lock);
@@ -73,6 +87,8 @@ void plait_host_event_fail(plait_event *base, const plait_error_record *failure)
     pthread_mutex_unlock(&event->lock);
 }
 
+/* A failed event answers with the failure, whatever value it had reached: who asks for a value must not go on
+ * waiting. */
 plait_status plait_host_event_query(plait_event *base, uint64_t *out_value) {
     host_event *event = (host_event *)base;
     if (atomic_load_explicit(&event->failed, memory_order_acquire)) return plait_error_raise(&event->failure);
@@ -89,6 +105,8 @@ static bool over(host_event *event, uint64_t value, plait_status *out) {
     return true;
 }
 
+/* False, at once, when no processor is left to spin on (device/processors.h): the one who will signal may need this
+ * one. */
 static bool spin(host_event *event, uint64_t value, uint64_t start, uint64_t limit_ns, plait_status *out) {
     bool done = false;
     if (!plait_spin_begin()) return false;
@@ -102,6 +120,9 @@ static bool spin(host_event *event, uint64_t value, uint64_t start, uint64_t lim
     return done;
 }
 
+/* True when the wait is over, with its outcome; false when timeout_ns after `start` it is not. `changes` is read before
+ * the event: a signal in between makes the futex word differ from what the system call is given, which then returns at
+ * once. */
 static bool sleep_until(host_event *event, uint64_t value, uint64_t start, uint64_t timeout_ns,
                         plait_status *out) {
     for (;;) {

@@ -1,5 +1,6 @@
 /* Queues: command lists executed in order, on the submitting thread (INLINE) or on a thread of the queue. Lists wait in
- * a ring that grows only while it has never been so long, so a warm queue allocates nothing.
+ * a ring that grows only while it has never been so long, so a warm queue allocates nothing. Not here: timelines
+ * (host_event.c), and what a launch does (the kind's hook).
  *
  * Invariant: after its first failure a queue executes nothing more; the events that its commands would have signalled
  * fail with the queue's message instead, so nobody waits for ever. */
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often an idle queue's thread looks before it sleeps, so that lists which follow each other closely find it
+ * awake. */
 enum { SPINS = 2000 };
 
 typedef struct host_queue {
@@ -53,7 +56,9 @@ plait_status plait_host_region_bytes(plait_device *device, const plait_host_hook
     return PLAIT_OK;
 }
 
-/* Rows that lie without gaps on both sides move as one. Nothing moves between ranges that are the same. */
+/* Row by row. memmove: a device may import host memory, so a transfer may name the bytes that the region itself has,
+ * and moving a range onto itself must be harmless. In planes and rows of one side nothing overlaps, so the order does
+ * not matter. */
 static void move_box(unsigned char *to, const unsigned char *from, const plait_box *box) {
     for (uint64_t p = 0; p < box->n_planes; p++)
         for (uint64_t r = 0; r < box->n_rows; r++)
@@ -61,6 +66,7 @@ static void move_box(unsigned char *to, const unsigned char *from, const plait_b
                     from + p * box->source_plane_pitch + r * box->source_row_pitch, box->row_bytes);
 }
 
+/* What each side of a box touches, from first byte to last: what the region must have. */
 static uint64_t source_span(const plait_box *box) {
     return plait_box_span(box, box->source_row_pitch, box->source_plane_pitch);
 }
@@ -69,6 +75,8 @@ static uint64_t target_span(const plait_box *box) {
     return plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
 }
 
+/* Sizes are read here, when the command runs: size_bytes points to what the run sets anew for each step. The host side
+ * of a box begins at `host`, with the pitches of the other side. */
 static plait_status transfer(host_queue *queue, const plait_command *command) {
     const plait_region *region = &command->transfer.region;
     const plait_box *box = command->transfer.box;
@@ -85,6 +93,8 @@ static plait_status transfer(host_queue *queue, const plait_command *command) {
     return PLAIT_OK;
 }
 
+/* Both regions are looked up before a byte moves, so a copy that leaves its target changes nothing. `from` is NULL when
+ * nothing moves, of a box without rows too. */
 static plait_status copy(host_queue *queue, const plait_command *command) {
     const plait_region *source = &command->copy.source, *target = &command->copy.target;
     const plait_box *box = command->copy.box;
@@ -110,6 +120,9 @@ static plait_status fill(host_queue *queue, const plait_command *command) {
     return PLAIT_OK;
 }
 
+/* The hook `before` may fail a command in its place, which then has no effect. A wait is made by the event's own
+ * device: the event may be any kind's. A signal is not: another kind's timeline is only moved by its own queues, or by
+ * its host functions. */
 static plait_status run_command(host_queue *queue, const plait_command *command) {
     if (queue->hooks->before) PLAIT_TRY(queue->hooks->before(queue->base.device, &queue->base, command));
     switch (command->kind) {
@@ -134,7 +147,8 @@ static plait_status run_command(host_queue *queue, const plait_command *command)
                        (int)command->kind);
 }
 
-/* A launch whose device tells nothing of its groups is one span. */
+/* A launch whose device tells nothing of its groups is one span, like every other command. A command that fails leaves
+ * no span of ours. */
 static plait_status execute(host_queue *queue, const plait_command *command) {
     plait_launch_trace *trace = plait_command_trace(command);
     if (!trace) return run_command(queue, command);
@@ -161,6 +175,9 @@ void plait_host_queue_fail(plait_queue *base, const plait_error_record *failure)
     keep_failure((host_queue *)base, failure);
 }
 
+/* A list whose queue has failed is gone through all the same, for the events in it: those made here fail with the
+ * queue's message. An event of another kind in a signal is a mistake of the list, which this queue has no means to
+ * fail. */
 static void run_list(host_queue *queue, const plait_command_list *list) {
     for (int i = 0; i < list->n; i++) {
         const plait_command *command = &list->commands[i];
@@ -178,11 +195,14 @@ static void run_list(host_queue *queue, const plait_command_list *list) {
 
 /* ---- the queue's thread ---- */
 
+/* `done` is the caller's copy: only the queue's thread counts it up, so it need not be read again. */
 static bool is_idle(host_queue *queue, uint64_t done) {
     return atomic_load_explicit(&queue->submitted, memory_order_acquire) == done;
 }
 
-/* Waits for a list; false when the queue ends and nothing is left. */
+/* Waits for a list; false when the queue ends and nothing is left, so destroying a queue waits for what was submitted.
+ * The spin is for the time between two steps; it looks at an atomic without the lock, which submitters would otherwise
+ * contend for. */
 static bool next_list(host_queue *queue, plait_command_list *out) {
     uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
     if (is_idle(queue, done) && plait_spin_begin()) {
@@ -197,6 +217,8 @@ static bool next_list(host_queue *queue, plait_command_list *out) {
     return more;
 }
 
+/* A list counts as done after its last command, and its place in the ring is only then free: commands are borrowed
+ * until here. */
 static void *queue_main(void *argument) {
     host_queue *queue = argument;
     plait_command_list list;
@@ -213,6 +235,7 @@ static void *queue_main(void *argument) {
 
 /* ---- the vtable's part ---- */
 
+/* Failing, what exists is undone here (the lock) or by destroy (ring, thread), which lock_ready tells apart. */
 static plait_status start(host_queue *queue) {
     if (pthread_mutex_init(&queue->lock, NULL) != 0) return plait_error_memory("queue", 0);
     if (pthread_cond_init(&queue->changed, NULL) != 0) {
@@ -242,6 +265,7 @@ plait_status plait_host_queue_create(plait_device *device, uint32_t flags, const
     return PLAIT_OK;
 }
 
+/* Of a queue that failed to start too: plait_thread_join does nothing for a thread that does not run. */
 void plait_host_queue_destroy(plait_queue *base) {
     host_queue *queue = (host_queue *)base;
     if (!queue) return;
@@ -258,6 +282,8 @@ void plait_host_queue_destroy(plait_queue *base) {
     free(queue);
 }
 
+/* An INLINE queue executes here and answers OK whatever happened: a failure is the queue's, which synchronise and the
+ * events tell. Otherwise it is kept in the ring; when there is no room for it, nothing of it is executed. */
 plait_status plait_host_submit(plait_queue *base, const plait_command *commands, int n) {
     host_queue *queue = (host_queue *)base;
     plait_command_list list = {commands, n};
@@ -278,6 +304,7 @@ plait_status plait_host_submit(plait_queue *base, const plait_command *commands,
     return status;
 }
 
+/* For the lists submitted before the call; later ones, of whoever submits meanwhile, are not waited for. */
 plait_status plait_host_synchronise(plait_queue *base) {
     host_queue *queue = (host_queue *)base;
     plait_status status = PLAIT_OK;

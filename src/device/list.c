@@ -1,5 +1,8 @@
-/* Device lists. Invariant: items come out in the order of the list, those of one source in the order in which their kind
- * gave them, whichever kind was asked first. */
+/* Device lists: cutting the text, asking the kinds, putting the answers in order. Not here: what options of an item
+ * mean (each kind's own), and creating devices.
+ *
+ * Invariant: items come out in the order of the list, those of one source in the order in which their kind gave them,
+ * whichever kind was asked first. */
 #include "device/list.h"
 
 #include "base/alloc.h"
@@ -9,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a kind may make of one item, in bytes of text. */
 enum { MAX_LIST_BYTES = 1 << 16 };
 
 void plait_device_list_deinit(plait_device_list *list) {
@@ -17,7 +21,7 @@ void plait_device_list_deinit(plait_device_list *list) {
     *list = (plait_device_list){0};
 }
 
-/* Takes the text over. */
+/* Takes the text over, also when it fails; NULL is what a copy gave that found no memory. */
 static plait_status add(plait_device_list *list, int source, char *text) {
     plait_status status = text ? PLAIT_OK : plait_error_memory("device list", 0);
     if (status == PLAIT_OK && list->n_items == PLAIT_MAX_DEVICES)
@@ -34,6 +38,8 @@ static plait_status add(plait_device_list *list, int source, char *text) {
 
 /* ---- cutting ---- */
 
+/* One item for each piece between commas. A text that is empty or ends with a comma has an empty item, which is an
+ * error: silently fewer devices would be another placement. */
 static plait_status cut(const char *text, plait_device_list *out) {
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
@@ -49,6 +55,7 @@ static size_t kind_length(const plait_device_item *item) {
     return strcspn(item->text, ":");
 }
 
+/* By the text in front of ':': also of kinds that nobody knows, which then are passed on together. */
 static bool same_kind(const plait_device_item *a, const plait_device_item *b) {
     size_t n = kind_length(a);
     return n == kind_length(b) && memcmp(a->text, b->text, n) == 0;
@@ -69,6 +76,9 @@ typedef struct asked {
     int n;
 } asked;
 
+/* The sink that a kind's expand calls, for a device that its item number `item` becomes (of those that it was shown,
+ * hence `sources`). The kind is put in front of the options again. What a kind of a library says is not trusted: a
+ * number out of range is its error, not a write beside the array. */
 static plait_status take_item(void *user, int item, const char *options) {
     asked *a = user;
     plait_strbuf text;
@@ -84,7 +94,9 @@ static plait_status take_item(void *user, int item, const char *options) {
     return status;
 }
 
-/* Adds what becomes of all items of the kind of item `first`, which is the first of its kind. */
+/* Adds what becomes of all items of the kind of item `first`, which is the first of its kind. A kind sees all its items
+ * at once, since shares are relative: three cpu items divide the processors between the three. A kind that is unknown,
+ * or whose name is longer than any kind's may be, is passed on as it is. */
 static plait_status ask(const plait_device_list *in, int first, int threads, plait_device_list *out) {
     const char *options[PLAIT_MAX_DEVICES];
     char kind[sizeof((plait_device_info *)0)->kind];
@@ -117,6 +129,7 @@ static void sort_by_source(plait_device_list *list) {
     }
 }
 
+/* Kinds are asked in the order of their first items, each once. Quadratic in items, of which there are at most 64. */
 plait_status plait_device_list_parse(const char *text, int threads, plait_device_list *out) {
     plait_device_list in = {0}, list = {0};
     plait_status status = cut(text, &in);

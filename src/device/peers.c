@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* LEAST_BYTES, MOST_BYTES: of a trial's buffers. SMALL_BYTES: their end, where the small forms are; the rest is one
+ * large range. MOST_FORMS: five ranges and two boxes. N_PATTERNS: the second is the complement of the first, so bytes
+ * left over from the first round are wrong in the second, each of them. */
 enum { LEAST_BYTES = 8192, MOST_BYTES = 128 << 10, SMALL_BYTES = 6144, MOST_FORMS = 7, N_PATTERNS = 2 };
 
 typedef struct trial {
@@ -38,6 +41,8 @@ typedef struct form form;
 
 /* No byte is what the other pattern has there, and bytes near each other differ. Sizes are multiples of 8. */
 static void fill_pattern(unsigned char *bytes, uint64_t n, int pattern) {
+    /* A linear congruential generator of 64 bits; its low bits have short periods, so the high ones are folded onto
+     * them. */
     uint64_t state = 0x9E3779B97F4A7C15u, flip = pattern ? UINT64_MAX : 0;
     for (uint64_t i = 0; i < n; i += 8) {
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -46,6 +51,7 @@ static void fill_pattern(unsigned char *bytes, uint64_t n, int pattern) {
     }
 }
 
+/* What a form must change, in host memory, by the definition of plait_box. */
 static void move_expected(const trial *t, const form *f) {
     if (!f->box) {
         memcpy(t->expected + f->offset, t->sent + f->offset, f->size_bytes);
@@ -58,7 +64,9 @@ static void move_expected(const trial *t, const form *f) {
                    f->box->row_bytes);
 }
 
-/* A large range, and behind it small ones of odd sizes at odd places, and boxes. */
+/* A large range, and behind it small ones of odd sizes at odd places, and boxes: engines move by words, by lines and by
+ * pages, and those that go wrong do so at the ends. Offsets are chosen so that no two forms meet in the source or in
+ * the target: the box `flat` spans 801 bytes of source and 1073 of target, `deep` 1808 and 744. */
 static void choose_forms(trial *t, bool boxes) {
     static const plait_box flat = {33, 17, 1, 48, 0, 65, 0}, deep = {16, 5, 4, 64, 512, 32, 200};
     uint64_t large = t->size_bytes - SMALL_BYTES;
@@ -75,13 +83,16 @@ static void choose_forms(trial *t, bool boxes) {
 
 /* ---- commands ---- */
 
+/* All of a buffer, to or from host memory, on the device's first queue, and done on return. */
 static plait_status transfer(const trial *t, int device, plait_command_kind kind, plait_buffer *buffer,
                              void *host) {
     plait_command command = {.kind = kind, .transfer = {.region = {buffer, 0, t->size_bytes}, .host = host}};
     return plait_context_execute(t->context, device, &command, 1);
 }
 
-/* The target holds the other pattern before, so that what does not arrive shows, and what arrives beside it too. */
+/* One round. The target holds the other pattern before, so that what does not arrive shows, and what arrives beside it
+ * too. All copies go as one list, as a plan would submit them. Three executions one after the other settle the order,
+ * since each is waited for: order between queues is not what is tested. */
 static plait_status copy_all(const trial *t, int pattern) {
     plait_command copies[MOST_FORMS];
     fill_pattern(t->sent, t->size_bytes, pattern);
@@ -104,6 +115,9 @@ static plait_status copy_all(const trial *t, int pattern) {
 
 /* ---- a pair ---- */
 
+/* False, with a warning that names the first wrong byte by the form in which it lies, counted from the form's start. A
+ * byte in front of a form makes the difference wrap, so the search passes on; a byte that no form covers is told as one
+ * of the last form, then below 0 or beyond its size. */
 static bool arrived(const trial *t) {
     uint64_t at = 0;
     int k = 0;
@@ -120,6 +134,7 @@ static bool arrived(const trial *t) {
     return false;
 }
 
+/* The three images are one allocation, owned by `sent`. Failing, what was made is the caller's to destroy. */
 static plait_status make_buffers(trial *t) {
     plait_context_entry *from = &t->context->devices[t->from], *to = &t->context->devices[t->to];
     t->sent = plait_alloc_array(3, t->size_bytes);
@@ -131,7 +146,8 @@ static plait_status make_buffers(trial *t) {
     return to->device->vtable->buffer_create(to->device, t->size_bytes, PLAIT_BUFFER_TEMPORARY, &t->target);
 }
 
-/* Little enough for a device with little memory, and for one whose link is slow. */
+/* Little enough for a device with little memory, and for one whose link is slow: 1/512 of the smaller memory, within
+ * the bounds above, in whole pages of 4096 bytes (so a multiple of 8, as fill_pattern needs). */
 static uint64_t trial_bytes(const plait_context_entry *a, const plait_context_entry *b) {
     uint64_t least = a->info.memory_total_bytes < b->info.memory_total_bytes ? a->info.memory_total_bytes
                                                                              : b->info.memory_total_bytes;
@@ -141,7 +157,9 @@ static uint64_t trial_bytes(const plait_context_entry *a, const plait_context_en
     return n;
 }
 
-/* Copies from one device to another on one of the queues that would take them. */
+/* Copies from one device to another on one of the queues that would take them. *out_right: whether all bytes arrived; a
+ * failure of the commands themselves is returned, and says nothing of bytes. Boxes are tried when both devices have
+ * them. */
 static plait_status try_way(plait_context *context, int from, int to, uint32_t queue, bool *out_right) {
     plait_context_entry *a = &context->devices[from], *b = &context->devices[to];
     trial t = {.context = context, .from = from, .to = to, .queue = queue, .size_bytes = trial_bytes(a, b)};
@@ -158,7 +176,9 @@ static plait_status try_way(plait_context *context, int from, int to, uint32_t q
     return status;
 }
 
-/* What device d reaches of another: both ways, each on the queue that plans take for it. */
+/* What device d reaches of another: both ways, each on the queue that plans take for it. One way that goes wrong ends
+ * both, since `reaches` has one bit for a pair; the other device's own bit for d is another test, with that device's
+ * queues. */
 static plait_status try_pair(plait_context *context, int d, int other) {
     plait_context_entry *entry = &context->devices[d];
     uint32_t first = (uint32_t)d * PLAIT_DEVICE_QUEUES;
@@ -180,6 +200,8 @@ static plait_status try_all(plait_context *context) {
     return PLAIT_OK;
 }
 
+/* The first caller tests, others that come meanwhile wait for its result. A failure leaves the test undone: bits that
+ * were cleared stay cleared, and the next call begins anew. */
 plait_status plait_context_test_peers(plait_context *context) {
     plait_status status = PLAIT_OK;
     pthread_mutex_lock(&context->peer_lock);

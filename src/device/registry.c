@@ -1,5 +1,6 @@
 /* The registry of device kinds, loading kinds from libraries, and the parsing of device-list items. This is one of the
- * few places with global state: a table that only grows, under a lock.
+ * few places with global state: a table that only grows, under a lock. Not here: cutting a list into items and
+ * expanding them (list.c), names and queues of devices (context.c).
  *
  * Invariant: every registered table is a copy in which each slot is filled, so nobody tests a slot for NULL; a vtable
  * pointer that was handed out stays valid for ever; of a library all kinds are registered, or none. */
@@ -30,6 +31,8 @@ enum { MAX_KINDS = 32, MAX_OPTIONS = 32, MAX_TABLE_BYTES = 65536 };
     X(plait_null_vtable)                                                                                     \
     X(plait_sim_vtable)
 
+/* An array of fixed size, so that tables never move: pointers into it are read without the lock, and n_kinds is what
+ * the lock guards. */
 static plait_device_vtable kinds[MAX_KINDS];
 static int n_kinds;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,6 +40,7 @@ static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
 
 /* ---- stubs of optional slots ---- */
 
+/* What a stub answers: the device's name, its kind, and what it does not offer. */
 static plait_status lacks(const plait_device *device, const char *what) {
     return plait_error(PLAIT_UNSUPPORTED, "device %s (%s) offers no %s", device->name, device->vtable->kind,
                        what);
@@ -66,6 +70,8 @@ static plait_status no_unpack(plait_device *device, const plait_operand *shape, 
     return lacks(device, "packed weights");
 }
 
+/* Defaults from what the device says of itself. They call describe each time: a kind that is asked often supplies its
+ * own. */
 static plait_status aligned_bytes(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                   uint64_t *out_bytes) {
     plait_device_info info;
@@ -86,6 +92,7 @@ static plait_status described_memory(plait_device *device, uint64_t *out_total_b
     return PLAIT_OK;
 }
 
+/* A device always reaches itself, and nothing is assumed of others. */
 static bool reaches_itself(plait_device *device, plait_device *other) {
     return device == other;
 }
@@ -126,6 +133,7 @@ static plait_status no_figures(plait_device *device, plait_device_figures *out) 
     return lacks(device, "figures of its own");
 }
 
+/* Every item is one device, with the options that it has. */
 static plait_status expand_to_itself(const char *const *items, int n_items, int threads,
                                      plait_item_sink *emit, void *user) {
     (void)threads;
@@ -151,6 +159,8 @@ static plait_status expand_to_itself(const char *const *items, int n_items, int 
     X(figures, no_figures)                                                                                   \
     X(expand, expand_to_itself)
 
+/* Only slots that are NULL: a kind's own are never replaced. An older kind's shorter table has zeros behind its end
+ * (append_kind), so slots that it does not know are filled too. */
 static void fill_stubs(plait_device_vtable *table) {
 #define FILL(slot, stub)                                                                                     \
     if (!table->slot) table->slot = stub;
@@ -196,6 +206,7 @@ static plait_status check_sizes(const plait_device_vtable *vtable) {
     static const plait_device_sizes ours = PLAIT_DEVICE_SIZES;
     static const char *const names[] = {"command", "segment",     "segment_node", "prepared",
                                         "group",   "device_info", "buffer",       "op_use"};
+    /* plait_device_sizes is nothing but uint32_t, so it is compared as an array, in the order of its members. */
     const uint32_t *a = &vtable->sizes.command, *b = &ours.command;
     for (size_t i = 0; i < PLAIT_COUNT_OF(names); i++)
         if (a[i] != b[i])
@@ -216,6 +227,7 @@ static plait_status check_vtable(const plait_device_vtable *vtable) {
                            "device kind: interface version %u, expected %d; compile it with the headers of "
                            "this plait",
                            vtable->version, PLAIT_DEVICE_VERSION);
+    /* A table must reach to the end of the must-haves; optional slots may be missing from its end. */
     if (vtable->struct_bytes < offsetof(plait_device_vtable, buffer_import) ||
         vtable->struct_bytes > MAX_TABLE_BYTES || vtable->struct_bytes % sizeof(void *) != 0)
         return plait_error(PLAIT_INVALID_ARGUMENT,
@@ -254,6 +266,8 @@ static plait_status check_room(const plait_device_vtable *const *vtables, int n)
     return PLAIT_OK;
 }
 
+/* With the lock held, after check_vtable and check_room. A table that is longer than ours has slots that this plait
+ * never calls. */
 static void append_kind(const plait_device_vtable *vtable) {
     plait_device_vtable *table = &kinds[n_kinds];
     size_t bytes = vtable->struct_bytes < sizeof *table ? vtable->struct_bytes : sizeof *table;
@@ -264,7 +278,8 @@ static void append_kind(const plait_device_vtable *vtable) {
     n_kinds++;
 }
 
-/* All of them, which are checked already, or none. */
+/* All of them, which are checked already, or none. Looked up and appended under one lock, so that two libraries that
+ * are loaded at the same time do not both find a name free. */
 static plait_status add_kinds(const plait_device_vtable *const *vtables, int n) {
     pthread_mutex_lock(&lock);
     plait_status status = check_room(vtables, n);
@@ -278,6 +293,8 @@ static plait_status add_kind(const plait_device_vtable *vtable) {
     return add_kinds(&vtable, 1);
 }
 
+/* Every way into the registry comes through here once. Status is not looked at: built-in tables are right, or no test
+ * passes. */
 static void add_built_in(void) {
 #define ADD(vtable) add_kind(&vtable);
     BUILT_IN_KINDS(ADD)
@@ -305,12 +322,14 @@ int plait_device_kind_count(void) {
     return n;
 }
 
+/* Entries below the count never change, so no lock is held for reading them. */
 const plait_device_vtable *plait_device_kind_at(int index) {
     return index >= 0 && index < plait_device_kind_count() ? &kinds[index] : NULL;
 }
 
 /* ---- device-list items ---- */
 
+/* The message names the known kinds, as many of them as 255 characters hold. */
 static plait_status unknown_kind(const char *kind) {
     char known[256] = "";
     size_t used = 0;
@@ -322,7 +341,8 @@ static plait_status unknown_kind(const char *kind) {
     return plait_error(PLAIT_INVALID_ARGUMENT, "device kind \"%.60s\" is unknown; known: %s", kind, known);
 }
 
-/* Cuts `text` at every ':'; parts[0] is the kind. */
+/* Cuts `text`, which is changed, at every ':'; parts[0] is the kind, up to MAX_OPTIONS options follow. What keys mean
+ * is the kind's affair; here only the form is checked. */
 static plait_status cut(char *text, const char **parts, int *out_n) {
     int n = 0;
     for (char *p = text; p; n++) {
@@ -343,6 +363,8 @@ static plait_status cut(char *text, const char **parts, int *out_n) {
     return PLAIT_OK;
 }
 
+/* The vtable of a device is the registry's filled copy whatever create put there: a kind sets its own table, whose
+ * optional slots may be NULL. A name that create did not give is the kind's until a context names the device. */
 static plait_status create_from(char *text, const plait_logger *logger, plait_device **out) {
     const char *parts[MAX_OPTIONS + 1];
     int n = 0;
@@ -358,6 +380,7 @@ static plait_status create_from(char *text, const plait_logger *logger, plait_de
     return PLAIT_OK;
 }
 
+/* On a copy, since cutting puts NULs into the text. */
 plait_status plait_device_create(const char *item, const plait_logger *logger, plait_device **out) {
     char *text = plait_string_copy(item);
     if (!text) return plait_error_memory("device item", strlen(item));
@@ -368,7 +391,9 @@ plait_status plait_device_create(const char *item, const plait_logger *logger, p
 
 /* ---- libraries ---- */
 
-/* Kinds of a library, checked one by one; nothing is registered yet. */
+/* Kinds of a library, checked one by one; nothing is registered yet. found: room for MAX_KINDS. The count is limited so
+ * that an entry which never returns NULL ends. Two kinds of one name within a library would pass check_room, which
+ * knows registered ones only, so they are compared here. */
 static plait_status collect_kinds(plait_device_entry_fn entry, const plait_device_vtable **found,
                                   int *out_n) {
     const plait_device_vtable *vtable;
@@ -406,6 +431,7 @@ static plait_status check_one_plait(void *library) {
                        theirs.dli_fname ? theirs.dli_fname : "?", ours.dli_fname ? ours.dli_fname : "?");
 }
 
+/* Built-in kinds are added before the library's, or its kind could take a built-in name. */
 static plait_status add_library(void *library) {
     const plait_device_vtable *found[MAX_KINDS];
     int n = 0;

@@ -1,7 +1,10 @@
 /* The relay's thread looks at the oldest request of every source in turn. While nothing moves it sleeps in the wait of
- * one of them, never for long, so that a slow source does not hold back the others.
+ * one of them, never for long, so that a slow source does not hold back the others. Not here: which values are asked
+ * for (the run that submits the waits asks).
  *
- * Invariant: a request is in the list of its source or in the list of free ones; both are changed under the lock only. */
+ * Invariant: a request is in the list of its source or in the list of free ones; both are changed under the lock only.
+ * Only the relay's thread takes requests out of a source's list, so the oldest one stays the oldest while the lock is
+ * not held. */
 #include "device/relay.h"
 
 #include "base/alloc.h"
@@ -15,6 +18,7 @@
 enum { SPIN_NS = 20000, NAP_NS = 50000 };
 #define NONE SIZE_MAX
 
+/* Links are places in `requests`, not pointers: the array moves when it grows. */
 typedef struct request {
     plait_event *from, *target;
     uint64_t value;
@@ -25,6 +29,8 @@ typedef struct source {
     size_t first, last; /* requests, oldest first */
 } source;
 
+/* reserved: what callers have asked room for, at most capacity. n_waiting: requests in lists of sources; the thread
+ * sleeps while it is 0. */
 struct plait_relay {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -48,13 +54,16 @@ static void take_first(plait_relay *relay, source *s) {
     relay->n_waiting--;
 }
 
+/* The mirror gets the message of the calling thread's last failure. */
 static void fail_target(plait_event *target, plait_status status) {
     plait_error_record failure;
     plait_error_save(status, &failure);
     target->device->vtable->event_fail(target, &failure);
 }
 
-/* Passes on what the oldest request of a source asks for, if it can be. The lock is not held while devices are called. */
+/* Passes on what the oldest request of a source asks for, if it can be; true when it did, in which case the next one
+ * may be due too. The lock is not held while devices are called: what they do takes time, and they may call back into
+ * queues whose threads are just asking the relay. */
 static bool try_source(plait_relay *relay, size_t index) {
     pthread_mutex_lock(&relay->lock);
     source *s = &relay->sources[index];
@@ -76,6 +85,8 @@ static bool try_source(plait_relay *relay, size_t index) {
     return true;
 }
 
+/* Every source until nothing of it can be passed on; true when anything was. A source of many requests does not starve
+ * others for long: requests are as many as steps are in flight. */
 static bool try_all(plait_relay *relay) {
     bool moved = false;
     for (size_t s = 0; s < relay->n_sources; s++)
@@ -104,6 +115,8 @@ static bool wait_for_requests(plait_relay *relay) {
     return more;
 }
 
+/* Spins over the sources for SPIN_NS after the last thing that moved, since values of one step come close together, and
+ * naps after that. */
 static void *relay_main(void *argument) {
     plait_relay *relay = argument;
     size_t turn = 0;
@@ -121,6 +134,7 @@ static void *relay_main(void *argument) {
 
 /* ---- life ---- */
 
+/* Failing, destroy undoes what is there: lock_ready says whether the lock and the condition are. */
 static plait_status start(plait_relay *relay) {
     if (pthread_mutex_init(&relay->lock, NULL) != 0) return plait_error_memory("relay", 0);
     if (pthread_cond_init(&relay->changed, NULL) != 0) {
@@ -171,6 +185,8 @@ void plait_relay_destroy(plait_relay *relay) {
 
 plait_status plait_relay_reserve(plait_relay *relay, size_t n) {
     pthread_mutex_lock(&relay->lock);
+    /* Places that growing has added go to the free list. The array may move: that is why requests are copied out of it
+     * before the lock is left. */
     size_t before = relay->capacity;
     plait_status status = plait_grow(&relay->requests, &relay->capacity, relay->reserved + n,
                                      sizeof *relay->requests, (size_t)1 << 24, "relay");
@@ -183,6 +199,7 @@ plait_status plait_relay_reserve(plait_relay *relay, size_t n) {
     return status;
 }
 
+/* The places stay: only what later reservations must find is less. */
 void plait_relay_release(plait_relay *relay, size_t n) {
     pthread_mutex_lock(&relay->lock);
     relay->reserved -= n;
@@ -196,6 +213,7 @@ void plait_relay_pass(plait_relay *relay, size_t index, plait_event *from, uint6
     source *s = &relay->sources[index];
     relay->free_list = relay->requests[r].next;
     relay->requests[r] = (request){from, target, value, NONE};
+    /* At the end of the source's list, whose values grow: the first one is the next to be reached. */
     if (s->last == NONE)
         s->first = r;
     else

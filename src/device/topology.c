@@ -1,4 +1,5 @@
-/* Topology from the files of the system, kinds of processors from their figures, and the choice of the source. Invariant:
+/* Topology from the files of the system, kinds of processors from their figures, and the choice of the source. Not
+ * here: hwloc (topology_hwloc.c), and what is done with a topology (device/cpu/share.c, device/cpu/list.c). Invariant:
  * a file that is missing or makes no sense costs knowledge, never the topology. */
 #include "device/topology.h"
 
@@ -27,6 +28,7 @@ int plait_topology_find_node(const plait_topology *topology, int number) {
     return -1;
 }
 
+/* A node is a home of processors that name it as theirs, which is the first node near to them. */
 bool plait_topology_is_home(const plait_topology *topology, int node) {
     for (int i = 0; i < topology->n_processors; i++)
         if (topology->processors[i].node == node) return true;
@@ -45,6 +47,7 @@ void plait_topology_processors(const plait_topology *topology, plait_cpuset *out
  * for each step down. */
 typedef enum figure { CAPACITY, PERFORMANCE, FREQUENCY, RANK } figure;
 
+/* A rank becomes a power of two, cut off at 32, so that it can be compared in percent like the others. */
 static uint64_t figure_of(const plait_processor_speed *speed, figure which) {
     switch (which) {
     case CAPACITY: return speed->capacity;
@@ -89,6 +92,10 @@ static int fastest_left(const plait_topology *t, const plait_processor_speed *sp
     return best;
 }
 
+/* Kinds are made from the fastest down: the fastest processor without a kind takes everybody of its type within
+ * SAME_KIND_PERCENT of it. The threshold is measured from the top, not between neighbours, so a slope of small steps is
+ * cut into kinds too. Speeds are means, relative to the first kind's. The last kind that there is room for takes all
+ * that are left. */
 void plait_topology_set_kinds(plait_topology *t, const plait_processor_speed *speeds) {
     const figure which = choose_figure(speeds, t->n_processors);
     uint64_t full = 0;
@@ -118,6 +125,8 @@ void plait_topology_set_kinds(plait_topology *t, const plait_processor_speed *sp
 
 /* ---- order ---- */
 
+/* Of qsort. Node, core, number: the order that topology.h promises. A core's number is that of its first processor
+ * here. */
 static int by_place(const void *a, const void *b) {
     const plait_topology_processor *x = a, *y = b;
     if (x->node != y->node) return x->node < y->node ? -1 : 1;
@@ -125,6 +134,8 @@ static int by_place(const void *a, const void *b) {
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* Cores get numbers without gaps, in the order of the list; readers may have numbered them as they like, as long as
+ * equal means the same core. */
 void plait_topology_finish(plait_topology *t) {
     qsort(t->processors, (size_t)t->n_processors, sizeof *t->processors, by_place);
     int last = INT_MIN, core = -1;
@@ -148,6 +159,7 @@ static plait_cpuset read_set(const char *root, const char *path) {
     return set;
 }
 
+/* A number from a processor's folder; 0 when it cannot be read, or is too large to be what it should be. */
 static uint32_t read_number(const char *root, int processor, const char *name) {
     char full[512], line[64];
     snprintf(full, sizeof full, "%s/devices/system/cpu/cpu%d/%s", root, processor, name);
@@ -156,6 +168,7 @@ static uint32_t read_number(const char *root, int processor, const char *name) {
     return value <= UINT32_MAX ? (uint32_t)value : 0;
 }
 
+/* Adds to what is known: a figure that the files do not tell stays as the reader had it (hwloc's). */
 void plait_topology_read_speeds(const char *root, const plait_topology *t, plait_processor_speed *speeds) {
     /* Intel's two types, each with its own counters of events. */
     plait_cpuset big = read_set(root, "devices/cpu_core/cpus"),
@@ -168,6 +181,8 @@ void plait_topology_read_speeds(const char *root, const plait_topology *t, plait
         uint32_t capacity = read_number(root, number, "cpu_capacity");
         uint32_t khz = read_number(root, number, "cpufreq/cpuinfo_max_freq");
         uint32_t performance = read_number(root, number, "acpi_cppc/highest_perf");
+        /* cpu_capacity: 1024 for the fastest; cpuinfo_max_freq in kHz; highest_perf of ACPI's CPPC has a unit of the
+         * firmware's own. */
         if (capacity) speed->capacity = capacity;
         if (khz) speed->mhz = khz / 1000;
         if (performance) speed->performance = performance;
@@ -182,6 +197,7 @@ static int read_core(const char *root, int processor) {
     return plait_cpuset_has(&siblings, processor) ? plait_cpuset_next(&siblings, 0) : processor;
 }
 
+/* The first line of meminfo. 0 when it cannot be read: memory is told, but nothing is decided by it here. */
 static uint64_t read_node_bytes(const char *root, int node) {
     char path[512], line[128];
     unsigned long long kib = 0;
@@ -190,6 +206,8 @@ static uint64_t read_node_bytes(const char *root, int node) {
     return (uint64_t)kib * 1024;
 }
 
+/* Nodes that are online, those of memory alone included: their `processors` are then empty. A system without the folder
+ * has no nodes, which is no failure. */
 static plait_status read_nodes(const char *root, const plait_cpuset *usable, plait_topology *t) {
     plait_cpuset online = read_set(root, "devices/system/node/online");
     int n = plait_cpuset_count(&online);
@@ -215,6 +233,8 @@ int plait_topology_node_of(const plait_topology *t, int processor) {
     return -1;
 }
 
+/* Needs the nodes. An entry for each usable processor, in the order of numbers, with its core and node; then the
+ * kinds. */
 static plait_status read_processors(const char *root, const plait_cpuset *usable, plait_topology *t) {
     int n = plait_cpuset_count(usable);
     if (n == 0) return plait_error(PLAIT_NOT_FOUND, "topology: no usable processor is online");
@@ -234,6 +254,7 @@ static plait_status read_processors(const char *root, const plait_cpuset *usable
     return PLAIT_OK;
 }
 
+/* Without a file of what is online, what the caller may use is taken to be online. Failing, *out is untouched. */
 plait_status plait_topology_read_system(const char *root, const plait_cpuset *usable, plait_topology *out) {
     plait_topology t = {.is_this_machine = strcmp(root, "/sys") == 0};
     plait_cpuset online = read_set(root, "devices/system/cpu/online");
@@ -255,11 +276,14 @@ plait_status plait_topology_read_system(const char *root, const plait_cpuset *us
 
 /* ---- the choice of the source ---- */
 
+/* hwloc itself reads these; they are looked at here only to know that somebody wants a described machine. */
 static bool is_described(void) {
     const char *xml = getenv("HWLOC_XMLFILE"), *synthetic = getenv("HWLOC_SYNTHETIC");
     return (xml && xml[0]) || (synthetic && synthetic[0]);
 }
 
+/* Where hwloc is missing, or loads nothing usable, /sys decides: what is wanted in detail is then known as far as the
+ * files tell it. */
 plait_status plait_topology_read(bool detailed, plait_topology *out) {
     plait_cpuset usable;
     plait_thread_processors(&usable);

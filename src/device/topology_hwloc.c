@@ -47,6 +47,8 @@ static struct { FUNCTIONS(FIELD) } hwloc;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char lacking[128]; /* why it cannot be used; empty: it can */
 
+/* Once in a process, and never closed: the plugins that hwloc loads would be loaded again. libhwloc.so.15 is version 2
+ * of the library; a version 1 has structs of other layouts. */
 static void load_library(void) {
     void *library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -64,6 +66,7 @@ static void load_library(void) {
     }
     FUNCTIONS(FIND)
 #undef FIND
+    /* The upper half of the number is the major version, within which structs keep their layout. */
     if (!lacking[0] && hwloc.get_api_version() >> 16 != HWLOC_API_VERSION >> 16)
         snprintf(lacking, sizeof lacking, "its interface is %x, expected %x", hwloc.get_api_version(),
                  HWLOC_API_VERSION);
@@ -71,11 +74,14 @@ static void load_library(void) {
 
 /* ---- what it says ---- */
 
+/* 0 for a type that the machine lacks. */
 static int n_objects(hwloc_topology_t topology, hwloc_obj_type_t type) {
     int n = (int)hwloc.get_nbobjs_by_depth(topology, hwloc.get_type_depth(topology, type));
     return n > 0 ? n : 0;
 }
 
+/* Number `index` of its type, in hwloc's logical order. NUMA nodes have a virtual depth in hwloc 2, which the lookup by
+ * type covers. */
 static hwloc_obj_t object(hwloc_topology_t topology, hwloc_obj_type_t type, int index) {
     return hwloc.get_obj_by_depth(topology, hwloc.get_type_depth(topology, type), (unsigned)index);
 }
@@ -85,7 +91,9 @@ static int by_number(const void *a, const void *b) {
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Nodes may be near to several cores, and several nodes, of fast and of plenty memory, to one core. */
+/* Nodes may be near to several cores, and several nodes, of fast and of plenty memory, to one core. All are copied;
+ * which is a processor's own is decided by number, the first that is near (plait_topology_node_of), hence the sorting.
+ * A node's set is cut to the usable processors. */
 static plait_status copy_nodes(hwloc_topology_t from, const plait_cpuset *usable, plait_topology *t) {
     int n = n_objects(from, HWLOC_OBJ_NUMANODE);
     t->nodes = plait_alloc_array((size_t)n, sizeof *t->nodes);
@@ -102,14 +110,16 @@ static plait_status copy_nodes(hwloc_topology_t from, const plait_cpuset *usable
     return PLAIT_OK;
 }
 
-/* Cores are told apart by their place in hwloc's order; a processor without one is a core. */
+/* Cores are told apart by their place in hwloc's order; a processor without one is a core, numbered beyond all of
+ * hwloc's so that it equals none. */
 static int core_of(hwloc_obj_t processor) {
     hwloc_obj_t o = processor;
     while (o && o->type != HWLOC_OBJ_CORE) o = o->parent;
     return o ? (int)o->logical_index : PLAIT_CPUSET_LIMIT + (int)processor->os_index;
 }
 
-/* The figures of a kind of cores, by hwloc's names. */
+/* The figures of a kind of cores, by hwloc's names. efficiency: hwloc's rank of kinds, −1 when it has none. The kind's
+ * number stands as type; the caller decides whether it may. */
 static plait_processor_speed figures(int kind, int efficiency, unsigned n, const struct hwloc_info_s *infos) {
     plait_processor_speed speed = {.rank = efficiency > 0 ? efficiency : 0, .type = kind};
     for (unsigned i = 0; i < n; i++) {
@@ -132,6 +142,8 @@ static plait_status copy_kinds(hwloc_topology_t from, const plait_topology *t,
         struct hwloc_info_s *infos = NULL;
         if (hwloc.cpukinds_get_info(from, (unsigned)k, set, &efficiency, &n_infos, &infos, 0) != 0) continue;
         plait_processor_speed speed = figures(k, efficiency, n_infos, infos);
+        /* With a figure to compare, kinds of one type become one or several by that figure, like those that /sys tells
+         * of. */
         if (speed.mhz || speed.capacity) speed.type = 0;
         for (unsigned i = 0; i < n_infos; i++)
             if (strcmp(infos[i].name, "CoreType") == 0) speed.type = k + 1;
@@ -142,6 +154,8 @@ static plait_status copy_kinds(hwloc_topology_t from, const plait_topology *t,
     return PLAIT_OK;
 }
 
+/* Needs the nodes, which give each processor its own. Speeds of this machine are completed from /sys, which knows more
+ * of them than hwloc tells; of a described machine only hwloc knows. */
 static plait_status copy_processors(hwloc_topology_t from, const plait_cpuset *usable, plait_topology *t) {
     int n = plait_cpuset_count(usable);
     if (n == 0) return plait_error(PLAIT_NOT_FOUND, "topology: hwloc knows no usable processor");
@@ -164,6 +178,7 @@ static plait_status copy_processors(hwloc_topology_t from, const plait_cpuset *u
     return status;
 }
 
+/* What of hwloc's topology is usable (mask NULL: all) as a value of ours; *out is untouched on failure. */
 static plait_status copy(hwloc_topology_t from, const plait_cpuset *mask, plait_topology *out) {
     plait_topology t = {.is_this_machine = hwloc.topology_is_thissystem(from) != 0};
     plait_cpuset usable = {0};
@@ -184,6 +199,8 @@ static plait_status copy(hwloc_topology_t from, const plait_cpuset *mask, plait_
 
 /* ---- reading ---- */
 
+/* The last step decides whether the description made sense. Failing for this machine is NOT_FOUND: the caller then
+ * reads /sys. */
 static plait_status load(hwloc_topology_t topology, const char *xml_file, const char *synthetic) {
     const char *what = xml_file ? xml_file : synthetic ? synthetic : "this machine";
     if (xml_file && hwloc.topology_set_xml(topology, xml_file) != 0)
@@ -204,6 +221,8 @@ plait_status plait_topology_read_hwloc(const char *xml_file, const char *synthet
     if (hwloc.topology_init(&topology) != 0) return plait_error_memory("topology", 0);
     plait_status status = load(topology, xml_file, synthetic);
     if (status == PLAIT_OK) {
+        /* A description from the environment is of another machine, whose processors the calling thread's mask says
+         * nothing of. One that the caller names gets the caller's mask. */
         bool ours = xml_file || synthetic || hwloc.topology_is_thissystem(topology);
         status = copy(topology, ours ? usable : NULL, out);
     }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of buffers, and of offsets in them: a cache line, and the largest vector register. */
 enum { ALIGNMENT = 64 };
 
 /* A kind with state of its own puts it behind `base`. */
@@ -28,6 +29,7 @@ struct plait_program {
 
 /* ---- device ---- */
 
+/* A kind that has options reads them here, refusing every key that it does not know. */
 static plait_status null_create(const char *const *options, int n_options, const plait_logger *logger,
                                 plait_device **out) {
     (void)logger;
@@ -45,6 +47,9 @@ static void null_destroy(plait_device *device) {
     free(device);
 }
 
+/* Works as long as the device lives. The caps are what host memory and host queues give: mapped buffers, boxes in
+ * transfers, waits for events of every kind. unified_memory: bytes that this device takes are missing from every other
+ * such device. A numeric class of its own keeps anybody from comparing its results. */
 static plait_status null_describe(plait_device *device, plait_device_info *out) {
     plait_device_info info = {.kind = "null",
                               .description = "accepts everything, computes nothing",
@@ -69,6 +74,7 @@ static plait_status null_allocation_bytes(plait_device *device, uint64_t size_by
                        (unsigned long long)size_bytes);
 }
 
+/* Nothing of it can be lost. A kind whose hardware can fail keeps the first failure and answers with it. */
 static plait_status null_health(plait_device *device) {
     (void)device;
     return PLAIT_OK;
@@ -76,6 +82,8 @@ static plait_status null_health(plait_device *device) {
 
 /* ---- memory ---- */
 
+/* More than the machine has is refused here, for the system would promise it. A buffer of 0 bytes has an address too,
+ * so that `host` says nothing but whether it is mapped. */
 static plait_status null_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                        plait_buffer **out) {
     if (size_bytes > plait_os_memory_total()) return plait_error_memory("buffer", size_bytes);
@@ -98,6 +106,7 @@ static void null_buffer_destroy(plait_buffer *buffer) {
 
 /* ---- queues ---- */
 
+/* The hook of the host queue. What is checked is what a computing device would read first. */
 static plait_status null_launch(plait_device *device, const plait_program *program,
                                 plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace) {
     (void)trace;
@@ -114,6 +123,7 @@ static plait_status null_queue_create(plait_device *device, uint32_t flags, plai
 
 /* ---- programs ---- */
 
+/* Whoever says no gives the reason; this device never does. */
 static bool null_supports(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
                           char *reason, size_t reason_bytes) {
     (void)device, (void)use, (void)encodings, (void)reason, (void)reason_bytes;
@@ -146,6 +156,8 @@ static plait_status null_prepare(plait_device *device, const plait_segment *segm
     return PLAIT_OK;
 }
 
+/* Borrows nothing of the segment: the planner's memory ends with the call. A device that computes copies each node's
+ * attributes, shapes, slots and offsets. */
 static plait_status null_compile(plait_device *device, const plait_segment *segment,
                                  const plait_prepared *prepared, plait_program **out) {
     (void)device, (void)prepared;
