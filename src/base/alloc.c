@@ -1,4 +1,6 @@
-/* Zeroing, overflow-checked allocation. Invariant: a failed call changes nothing. */
+/* Zeroing, overflow-checked allocation. Not here: objects that end together (arena.h), and memory of devices.
+ * Invariant: a failed call changes nothing, and no byte is handed out that was not written: what a program reads by
+ * mistake is 0, the same in every run. */
 #include "base/alloc.h"
 
 #include "base/size.h"
@@ -6,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* calloc gets the product as one count, so that its own check of n * size never decides: on overflow the answer is NULL
+ * as for any other want of memory. One byte for nothing: NULL would look like a failure. */
 void *plait_alloc_array(size_t n, size_t size_bytes) {
     size_t bytes;
     if (!plait_mul_size(n, size_bytes, &bytes)) return NULL;
     return calloc(bytes ? bytes : 1, 1);
 }
 
+/* aligned_alloc wants a size that is a multiple of the alignment (C17 7.22.3.1); the tail that rounding adds is zeroed
+ * as well. */
 void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {
     uint64_t rounded;
     if (!plait_align_u64(size_bytes ? size_bytes : 1, alignment, &rounded) || rounded > SIZE_MAX) return NULL;
@@ -20,6 +26,9 @@ void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {
     return p;
 }
 
+/* Doubling keeps appending linear in all. The first room is 8 objects, the last one exactly `max`: an array that is
+ * nearly at its limit does not fail for want of a doubled size that nobody needs. Bytes go through memcpy because
+ * items_pointer is the address of a T * for any T, and reading that as a void * would break aliasing rules. */
 plait_status plait_grow(void *items_pointer, size_t *capacity, size_t needed, size_t size_bytes, size_t max,
                         const char *what) {
     if (needed <= *capacity) return PLAIT_OK;

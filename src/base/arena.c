@@ -1,5 +1,6 @@
-/* The bump allocator. Invariant: every pointer handed out stays valid until deinit, for chunks never move.
- * Under AddressSanitizer the unused tail of a chunk is poisoned, and a gap follows each object. */
+/* The bump allocator. Not here: single objects with lives of their own (alloc.h). Invariant: every pointer handed out
+ * stays valid until deinit, for chunks never move. Under AddressSanitizer the unused tail of a chunk is poisoned, and a
+ * gap follows each object. */
 #include "base/arena.h"
 
 #include "base/size.h"
@@ -17,6 +18,8 @@
 #endif
 #ifdef ARENA_ASAN
 #include <sanitizer/asan_interface.h>
+/* Poisoned bytes behind each object: one granule of the sanitizer is 8 bytes, so a write just behind the end is always
+ * seen, at any size. */
 #define ARENA_GAP          16
 #define ARENA_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
 #define ARENA_OPEN(p, n)   ASAN_UNPOISON_MEMORY_REGION(p, n)
@@ -26,8 +29,12 @@
 #define ARENA_OPEN(p, n)   ((void)(p), (void)(n))
 #endif
 
+/* Chunks double from a page to a megabyte: a small graph costs one page, a large plan few calls of malloc. Larger ones
+ * than the last would only leave more of the final chunk unused; a single object that is larger gets a chunk to
+ * measure. */
 enum { FIRST_CHUNK_BYTES = 4096, LARGEST_CHUNK_BYTES = 1 << 20 };
 
+/* The header is followed by the bytes at the alignment of any object; `used_bytes` is the bump pointer. */
 struct plait_arena_chunk {
     plait_arena_chunk *next;
     size_t size_bytes, used_bytes;
@@ -40,6 +47,7 @@ void plait_arena_pool_init(plait_arena_pool *pool, size_t most_bytes) {
     *pool = (plait_arena_pool){.busy = ATOMIC_FLAG_INIT, .most_bytes = most_bytes};
 }
 
+/* The allocator behind malloc may write into the memory it gets back, so nothing of it may stay poisoned. */
 static void free_chunk(plait_arena_chunk *chunk) {
     ARENA_OPEN(chunk->bytes, chunk->size_bytes);
     free(chunk);
@@ -54,6 +62,8 @@ void plait_arena_pool_deinit(plait_arena_pool *pool) {
     pool->held_bytes = 0;
 }
 
+/* A try-lock, never a wait: the pool is only a saving, and whoever finds it taken goes to malloc. NULL pool: no
+ * pool. */
 static bool pool_enter(plait_arena_pool *pool) {
     return pool && !atomic_flag_test_and_set_explicit(&pool->busy, memory_order_acquire);
 }
@@ -62,7 +72,8 @@ static void pool_leave(plait_arena_pool *pool) {
     atomic_flag_clear_explicit(&pool->busy, memory_order_release);
 }
 
-/* The smallest chunk that is large enough, unless much of it would lie idle. */
+/* The smallest chunk that is large enough, unless much of it would lie idle. Twice the size asked for is the limit: a
+ * chunk that a small arena sat on would be missing where a large one begins. A chunk that was taken is the caller's. */
 static plait_arena_chunk *pool_take(plait_arena_pool *pool, size_t size) {
     plait_arena_chunk **best = NULL, *found = NULL;
     if (!pool_enter(pool)) return NULL;
@@ -79,6 +90,7 @@ static plait_arena_chunk *pool_take(plait_arena_pool *pool, size_t size) {
     return found;
 }
 
+/* False when the pool is busy, full or NULL: the caller then frees the chunk. */
 static bool pool_keep(plait_arena_pool *pool, plait_arena_chunk *chunk) {
     if (!pool_enter(pool)) return false;
     bool room = chunk->size_bytes <= pool->most_bytes - pool->held_bytes;
@@ -110,6 +122,9 @@ void plait_arena_deinit(plait_arena *arena) {
     *arena = (plait_arena){.max_bytes = arena->max_bytes, .pool = arena->pool};
 }
 
+/* A chunk of at least `needed` bytes, which becomes the current one; what was left of the one before is given up. The
+ * struct assignment also sets used_bytes to 0, which a chunk of the pool needs; its old contents are cleared by
+ * plait_arena_alloc, or not wanted (plait_arena_take). */
 static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
     size_t size = arena->chunks ? arena->chunks->size_bytes * 2 : FIRST_CHUNK_BYTES;
     if (size > LARGEST_CHUNK_BYTES) size = LARGEST_CHUNK_BYTES;
@@ -126,6 +141,9 @@ static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
     return chunk;
 }
 
+/* Sizes are rounded to the largest alignment, which so holds for the next object without asking. An object of size 0
+ * takes a unit all the same: two objects never have one address. The limit counts padding, and is compared by
+ * subtraction, which cannot overflow. */
 void *plait_arena_take(plait_arena *arena, size_t n, size_t size_bytes) {
     size_t bytes, padded;
     if (!plait_mul_size(n, size_bytes, &bytes)) return NULL;
@@ -159,6 +177,8 @@ char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n) {
     return copy;
 }
 
+/* As plait_grow, but the old array stays behind: others may still point into it, and an arena frees nothing. Doubling
+ * bounds what is left behind by the size of the last array. */
 plait_status plait_arena_grow(plait_arena *arena, void *items_pointer, size_t *capacity, size_t needed,
                               size_t size_bytes, size_t max, const char *what) {
     void *items, *larger;

@@ -1,4 +1,6 @@
-/* Sets of processors. Invariant: nothing here depends on the machine it runs on. */
+/* Sets of processors. Not here: what the system allows (thread.h) or what processors are (device/topology.h).
+ * Invariant: nothing here depends on the machine it runs on, and a set never has bits beyond the limit, so sets are
+ * equal when their bytes are. */
 #include "base/cpuset.h"
 
 #include "base/size.h"
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 1 KiB a set: small enough to be passed around as a value. */
 enum { WORDS = PLAIT_CPUSET_LIMIT / 64 };
 
 int plait_cpuset_count(const plait_cpuset *set) {
@@ -16,6 +19,7 @@ int plait_cpuset_count(const plait_cpuset *set) {
     return n;
 }
 
+/* The first word is masked below `from`, so a caller walks the members with next(set, member + 1). */
 int plait_cpuset_next(const plait_cpuset *set, int from) {
     if (from < 0) from = 0;
     for (int i = from / 64; i < WORDS; i++) {
@@ -50,6 +54,8 @@ void plait_cpuset_join(plait_cpuset *set, const plait_cpuset *other) {
 
 /* ---- text ---- */
 
+/* `text` is the whole list, for the message. A digit must come first: strtoul alone would take white space and
+ * signs. */
 static plait_status parse_number(const char **p, const char *text, int *out) {
     char *end;
     if (!isdigit((unsigned char)**p))
@@ -63,6 +69,8 @@ static plait_status parse_number(const char **p, const char *text, int *out) {
     return PLAIT_OK;
 }
 
+/* *out is set only when the whole text was right. "0-3,,6", "0-3," and ",6" are refused: a list that was cut off must
+ * not pass as a shorter one. */
 plait_status plait_cpuset_parse(const char *text, plait_cpuset *out) {
     plait_cpuset set = {0};
     const char *p = text, *end = text + strlen(text);
@@ -90,6 +98,8 @@ plait_status plait_cpuset_parse(const char *text, plait_cpuset *out) {
     return PLAIT_OK;
 }
 
+/* What is cut is cut between ranges, never inside a number, which would read as another processor: `kept` is the end of
+ * the last range behind which "..." still fits. */
 size_t plait_cpuset_print(const plait_cpuset *set, char separator, char *out, size_t capacity) {
     size_t n = 0, kept = 0; /* bytes needed so far; bytes of whole ranges that leave room for "..." */
     if (capacity) out[0] = '\0';

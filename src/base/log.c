@@ -1,4 +1,6 @@
-/* Delivery of log lines. Invariant: nothing is written anywhere unless the caller gave a callback. */
+/* Delivery of log lines. Not here: when to log, and failures, which are returned (status.h). Invariant: nothing is
+ * written anywhere unless the caller gave a callback, and nothing is allocated: a line is formatted on the stack, so
+ * that being out of memory can be told. */
 #include "base/log.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The hash map. Invariant: at least a quarter of the slots is free, so probing ends. */
+/* The hash map: open addressing, linear probing. Not here: removal, which nobody needs, and which probing without
+ * tombstones would not survive. Invariant: at least a quarter of the slots is free, so probing ends. */
 #include "base/map.h"
 
 #include "base/alloc.h"
@@ -33,6 +34,8 @@ static uint64_t load_rest(const unsigned char *p, size_t n) {
     return v;
 }
 
+/* The length goes into the start value, so that "a" and "a\0" differ; the two loads at the end cover the last 0 to 15
+ * bytes, zeros behind them. Constants are odd and of mixed bits; those of the loop are from wyhash. */
 uint64_t plait_hash_bytes(const void *bytes, size_t n, uint64_t seed) {
     const unsigned char *p = bytes;
     uint64_t h = seed ^ fold(n + 0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u);
@@ -52,6 +55,8 @@ void plait_map_deinit(plait_map *map) {
     plait_map_init(map);
 }
 
+/* The slot that holds the key, or the free one where it belongs. n_slots is a power of two; the hash is compared first,
+ * so bytes of other keys are seldom touched. */
 static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const void *key, size_t key_bytes,
                                  uint32_t hash) {
     for (size_t i = hash & (n_slots - 1);; i = (i + 1) & (n_slots - 1)) {
@@ -66,6 +71,8 @@ static uint32_t hash_key(const plait_map *map, const void *key, size_t key_bytes
     return (uint32_t)plait_hash_bytes(key, key_bytes, map->seed);
 }
 
+/* Moves all keys to a table of n_slots. On failure the old table stands. Hashes are kept in the slots, so no key is
+ * read. */
 static plait_status rebuild(plait_map *map, size_t n_slots) {
     plait_map_slot *slots = plait_alloc_array(n_slots, sizeof *slots);
     if (!slots) return plait_error_memory("hash map", n_slots * sizeof *slots);
@@ -79,6 +86,8 @@ static plait_status rebuild(plait_map *map, size_t n_slots) {
     return PLAIT_OK;
 }
 
+/* The seed is drawn with the first table, not at init, which cannot fail and may serve a map that stays empty. Without
+ * a seed an attacker who chooses the tokens of a vocabulary could make every look-up walk the whole table. */
 plait_status plait_map_reserve(plait_map *map, size_t n) {
     if (n > UINT32_MAX / 2)
         return plait_error(PLAIT_LIMIT, "hash map: %zu keys, at most %u", n, UINT32_MAX / 2);

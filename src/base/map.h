@@ -17,6 +17,7 @@ typedef struct plait_map_slot {
     uint32_t value;
 } plait_map_slot;
 
+/* Zeroed is empty; the first put takes memory. Order of slots depends on the seed: nothing may be listed from it. */
 typedef struct plait_map {
     plait_map_slot *slots; /* Owned. A power of two of them, at most 3/4 used. */
     size_t n_slots, n_used;

@@ -1,4 +1,6 @@
-/* Linux implementation of os.h. Invariant: no descriptor, mapping or temporary file survives a failure. */
+/* Linux implementation of os.h. Not here: threads and futexes (thread.c), and what the processors are
+ * (device/topology.c). Invariant: no descriptor, mapping or temporary file survives a failure, and what the system does
+ * not tell becomes a value that the header names, never a guess. */
 #define _GNU_SOURCE
 #include "base/os.h"
 
@@ -49,6 +51,8 @@ static plait_status read_whole(plait_file *file, int fd, const char *path, uint6
     return PLAIT_OK;
 }
 
+/* Fills *file, which is zeroed, from an open descriptor, which stays the caller's. MAP_PRIVATE: nobody can write
+ * through the mapping; a file that is cut meanwhile still faults (--no-mmap is for that). */
 static plait_status load_open_file(plait_file *file, int fd, const char *path, bool map) {
     struct stat st;
     if (fstat(fd, &st) != 0) return plait_error(PLAIT_IO, "%s: cannot stat: %s", path, strerror(errno));
@@ -70,6 +74,7 @@ static plait_status load_open_file(plait_file *file, int fd, const char *path, b
     return PLAIT_OK;
 }
 
+/* The descriptor is closed at once: a mapping lives without it. *file is set on success only. */
 plait_status plait_file_open(plait_file *file, const char *path, bool map) {
     plait_file opened = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -82,6 +87,7 @@ plait_status plait_file_open(plait_file *file, const char *path, bool map) {
     return status;
 }
 
+/* bytes is const for everybody else; only here the qualifier goes. */
 void plait_file_close(plait_file *file) {
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size_bytes);
@@ -90,6 +96,9 @@ void plait_file_close(plait_file *file) {
     *file = (plait_file){0};
 }
 
+/* Only pages that lie in the range with every byte: those at its ends may hold a neighbour's bytes, which would have to
+ * be read again. MADV_DONTNEED on a private file mapping that nobody wrote to loses nothing: a later touch reads the
+ * file. */
 void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t size_bytes) {
     if (!file->mapped) return;
     uint64_t page = plait_os_page_bytes();
@@ -121,6 +130,7 @@ static plait_status create_temporary(plait_file_writer *writer) {
     return status;
 }
 
+/* For what exists and is no regular file; neither created nor cut. */
 static plait_status open_direct(plait_file_writer *writer) {
     writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
     if (writer->fd >= 0) return PLAIT_OK;
@@ -141,6 +151,8 @@ plait_status plait_file_writer_open(plait_file_writer *writer, const char *path)
     return status;
 }
 
+/* A write may take less than it was given, and Linux takes at most 2^31 - 4096 bytes at once: a gigabyte each time
+ * keeps below that. */
 plait_status plait_file_writer_write(plait_file_writer *writer, const void *bytes, uint64_t size_bytes) {
     const char *p = bytes;
     while (size_bytes > 0) {
@@ -157,6 +169,9 @@ plait_status plait_file_writer_write(plait_file_writer *writer, const void *byte
     return PLAIT_OK;
 }
 
+/* The order is what makes the file whole or absent after a loss of power: contents to the disk first, then the name.
+ * EINVAL and EROFS come from pipes and devices, which have nothing to flush. close can report a failed write (network
+ * file systems) and so counts; after a failure the temporary goes, and the old file at `path`, if any, is untouched. */
 plait_status plait_file_writer_commit(plait_file_writer *writer) {
     plait_status status = PLAIT_OK;
     if (fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS)
@@ -176,6 +191,7 @@ plait_status plait_file_writer_commit(plait_file_writer *writer) {
     return status;
 }
 
+/* A zeroed writer has descriptor 0, which is not its own: without a path nothing is closed. */
 void plait_file_writer_abandon(plait_file_writer *writer) {
     if (writer->path && writer->fd >= 0) close(writer->fd);
     if (writer->temporary_path) unlink(writer->temporary_path);
@@ -186,6 +202,7 @@ void plait_file_writer_abandon(plait_file_writer *writer) {
 
 /* ---- the machine ---- */
 
+/* Not the wall clock, which people set back; it stands still while the machine sleeps. */
 uint64_t plait_time_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -209,7 +226,8 @@ static uint64_t number_in_file(const char *path, uint64_t otherwise) {
     return end == text ? otherwise : value;
 }
 
-/* The number behind a field name at the start of a line ("MemTotal:", "inactive_file"), or 0. */
+/* The number behind a field name at the start of a line ("MemTotal:", "inactive_file"), or 0. The name must be followed
+ * by a space: "MemFree:" must not answer for "MemFreeX:". */
 static uint64_t field_in_file(const char *path, const char *field) {
     char line[128];
     uint64_t value = 0;
@@ -254,6 +272,8 @@ static uint64_t cgroup_memory_left(void) {
     return limit == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
 }
 
+/* In a container the machine's MemAvailable says nothing of the group's limit, and the limit says nothing of what
+ * others took: the smaller of the two holds. */
 uint64_t plait_os_memory_available(void) {
     uint64_t available = meminfo_bytes("MemAvailable:"), left = cgroup_memory_left();
     return left < available ? left : available;
@@ -275,9 +295,11 @@ size_t plait_os_page_bytes(void) {
     return n > 0 ? (size_t)n : 4096;
 }
 
-/* Of a sanitizer's allocator, where one is linked in: then the C library has nothing to count. */
+/* Of a sanitizer's allocator, where one is linked in: then the C library has nothing to count. Weak: NULL in all other
+ * builds. */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
+/* uordblks are the bytes in use of the heaps, hblkhd those of large blocks that malloc mapped one by one. */
 uint64_t plait_os_heap_bytes(void) {
     if (__sanitizer_get_current_allocated_bytes) return __sanitizer_get_current_allocated_bytes();
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
@@ -291,6 +313,8 @@ uint64_t plait_os_heap_bytes(void) {
 /* MPOL_PREFERRED of <linux/mempolicy.h>: the node first, others when it is full. */
 enum { PREFER_NODE = 1, MOST_NODES = 1024 };
 
+/* Through the system call: libnuma would be a library for one function. PREFERRED, not BIND: on a full node binding
+ * would kill the process, and slower memory is better than that. */
 plait_status plait_os_prefer_node(void *address, uint64_t size_bytes, int node) {
     unsigned long nodes[MOST_NODES / (8 * sizeof(long))] = {0};
     const size_t bits = 8 * sizeof nodes[0];
@@ -303,6 +327,7 @@ plait_status plait_os_prefer_node(void *address, uint64_t size_bytes, int node) 
     return PLAIT_OK;
 }
 
+/* A field of the node's own meminfo, whose lines begin "Node 0 MemTotal:"; in bytes, 0 when it is not there. */
 static uint64_t node_field_bytes(int node, const char *name) {
     char path[64], field[64];
     snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
@@ -310,6 +335,8 @@ static uint64_t node_field_bytes(int node, const char *name) {
     return field_in_file(path, field) * 1024;
 }
 
+/* There is no MemAvailable for a node; pages of files can be dropped and count as free. The cgroup's limit is for all
+ * nodes together, so it bounds each of them. */
 plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t *out_free_bytes) {
     uint64_t total = node_field_bytes(node, "MemTotal"), left = cgroup_memory_left();
     if (total == 0) return plait_error(PLAIT_NOT_FOUND, "memory of node %d: the system does not tell", node);
@@ -320,6 +347,8 @@ plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t 
     return PLAIT_OK;
 }
 
+/* Idle time and time that waits for disks are left out: the question is how busy the processors were, and how much of
+ * that this process was. */
 bool plait_os_work(uint64_t *out_all_ns, uint64_t *out_own_ns, int *out_n_processors) {
     /* proc(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user. */
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
@@ -337,6 +366,7 @@ bool plait_os_work(uint64_t *out_all_ns, uint64_t *out_own_ns, int *out_n_proces
     return true;
 }
 
+/* Against the wall clock, in which files are dated; it may have been set back since, hence the 0 for the future. */
 uint64_t plait_os_file_age_s(const char *path) {
     struct stat s;
     struct timespec now;
@@ -344,6 +374,9 @@ uint64_t plait_os_file_age_s(const char *path) {
     return now.tv_sec > s.st_mtim.tv_sec ? (uint64_t)(now.tv_sec - s.st_mtim.tv_sec) : 0;
 }
 
+/* The affinity mask, then the quota of the cgroup: version 2 has both numbers in one file, version 1 in two. Without a
+ * limit the quota reads "max" (which scans as no number) or -1 (which reads as a huge unsigned one): both count as
+ * none. A quota of 1.5 processors becomes 2 threads, 1.4 one; never 0. */
 int plait_os_processors(void) {
     plait_cpuset usable;
     plait_thread_processors(&usable);
@@ -366,6 +399,8 @@ int plait_os_processors(void) {
     return n;
 }
 
+/* Relative values are ignored, as the XDG base directory specification asks. The parent is made as well, one level of
+ * it; if that fails, making the folder below fails with the message. */
 plait_status plait_os_cache_dir(char **out_path) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     plait_strbuf path;

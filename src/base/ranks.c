@@ -1,6 +1,9 @@
-/* The set of ranks. Invariant: a bit of a level is set exactly when the word below it, at its place, is not empty. */
+/* The set of ranks. Not here: any meaning of a rank (the planner's orders, the merges of a tokenizer). Invariant: a bit
+ * of a level is set exactly when the word below it, at its place, is not empty. */
 #include "base/ranks.h"
 
+/* Each level has a bit for each word of the one below, up to a level of one word: 64^6 = 2^36 numbers need six
+ * levels. */
 plait_status plait_ranks_init(plait_ranks *ranks, plait_arena *arena, size_t n) {
     size_t words = n / 64 + 1;
     if (n > (size_t)1 << 36) return plait_error(PLAIT_LIMIT, "set of ranks: %zu, at most 2^36", n);
@@ -20,6 +23,7 @@ void plait_ranks_add(plait_ranks *ranks, size_t rank) {
         ranks->levels[l][rank / 64] |= (uint64_t)1 << (rank % 64);
 }
 
+/* Stops at the first level whose word keeps another member: the levels above then say the truth already. */
 void plait_ranks_remove(plait_ranks *ranks, size_t rank) {
     for (int l = 0; l < ranks->n_levels; l++, rank /= 64) {
         uint64_t *word = &ranks->levels[l][rank / 64];
@@ -32,7 +36,9 @@ bool plait_ranks_has(const plait_ranks *ranks, size_t rank) {
     return ranks->levels[0][rank / 64] >> (rank % 64) & 1u;
 }
 
-/* Up until a word has a member on the wanted side, then down along its nearest end. */
+/* Up until a word has a member on the wanted side, then down along its nearest end. A level that has none at or below
+ * `rank` in its word goes on one bit to the left in the level above, which is the word before; past word 0 there is
+ * nothing. */
 size_t plait_ranks_below(const plait_ranks *ranks, size_t rank) {
     for (int l = 0; l < ranks->n_levels; l++) {
         uint64_t word = ranks->levels[l][rank / 64] & (UINT64_MAX >> (63 - rank % 64));
@@ -47,6 +53,7 @@ size_t plait_ranks_below(const plait_ranks *ranks, size_t rank) {
     return PLAIT_NO_RANK;
 }
 
+/* The mirror image of plait_ranks_below: masks keep the upper bits, and the nearest end is the lowest. */
 size_t plait_ranks_above(const plait_ranks *ranks, size_t rank) {
     for (int l = 0; l < ranks->n_levels && rank / 64 < ranks->n_words[l]; l++) {
         uint64_t word = ranks->levels[l][rank / 64] & (UINT64_MAX << (rank % 64));

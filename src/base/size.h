@@ -54,13 +54,15 @@ static inline int64_t plait_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* Part `index` of `n_parts` nearly equal consecutive parts of [0, n): returns its start; the end is the start
- * of part index + 1. Exact for all n < 2^63 and never overflows. */
+/* Part `index` of `n_parts` nearly equal consecutive parts of [0, n): returns its start; the end is the start of part
+ * index + 1. Exact for all n < 2^63 and never overflows. The first n % n_parts parts are one longer than the others.
+ * The obvious n * index / n_parts overflows. */
 static inline int64_t plait_part_start(int64_t n, int64_t index, int64_t n_parts) {
     int64_t each = n / n_parts, rest = n % n_parts;
     return each * index + (index < rest ? index : rest);
 }
 
+/* Of an array, not of a pointer, whose size says nothing of what it points to. */
 #define PLAIT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -1,13 +1,16 @@
-/* Sorting arrays of a known type by an expression that the compiler sees: where qsort's calls through a pointer, and the
- * memory that it may take, would be most of the time. Not stable: give equal items different keys where it matters. */
+/* Sorting arrays of a known type by an expression that the compiler sees: where qsort's calls through a pointer, and
+ * the memory that it may take, would be most of the time. Not here: stable sorting; give equal items different keys
+ * where their order matters. Nothing is allocated, and the stack is bounded by log n, since the smaller side is the one
+ * that recurses. */
 #ifndef PLAIT_BASE_SORT_H
 #define PLAIT_BASE_SORT_H
 
 #include <stddef.h>
 
-/* Defines static void NAME(TYPE *items, size_t n). LESS(a, b) takes two pointers to const TYPE. Quicksort by the middle of
- * three down to short runs, which are inserted; where the middles are bad again and again, heapsort: never worse than
- * n log n. */
+/* Defines static void NAME(TYPE *items, size_t n). LESS(a, b) takes two pointers to const TYPE. Quicksort by the middle
+ * of three down to short runs (24), which are inserted; where the middles are bad again and again (twice the logarithm
+ * of n in splits), heapsort: never worse than n log n. The split is Hoare's: it ends with low >= 1 and low < n, so both
+ * sides are smaller than the whole even when all items are equal. */
 #define PLAIT_DEFINE_SORT(NAME, TYPE, LESS)                                                                  \
     static void NAME##_insert(TYPE *items, size_t n) {                                                       \
         for (size_t i = 1; i < n; i++) {                                                                     \

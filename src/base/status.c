@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One of the three mutable things of the library that are in no object; the others are the registry of kinds and the
+ * list of who computes (device/processors.h). */
 static _Thread_local char error_text[PLAIT_ERROR_BYTES];
 
 const char *plait_status_name(plait_status status) {
@@ -21,6 +23,7 @@ const char *plait_error_message(void) {
     return error_text;
 }
 
+/* Like snprintf: the length returned is that of the whole message, so a caller sees when its room was too small. */
 size_t plait_error_copy(char *out, size_t size_bytes) {
     size_t length = strlen(error_text);
     if (size_bytes > 0) {
@@ -46,6 +49,8 @@ plait_status plait_error_set(plait_status code, const char *format, ...) {
     return code;
 }
 
+/* The new text is built beside the record, because arguments may point into it. What does not fit is lost at the end:
+ * the outermost context, which says where, is worth more than the tail of the cause. */
 plait_status plait_error_context(plait_status code, const char *format, ...) {
     if (code == PLAIT_OK) return code;
     char text[PLAIT_ERROR_BYTES];
@@ -64,11 +69,13 @@ plait_status plait_error_set_memory(const char *what, uint64_t size_bytes) {
                        (unsigned long long)size_bytes);
 }
 
+/* All of the record is copied, not only up to the NUL: both have one size, and the copy then needs no length. */
 void plait_error_save(plait_status status, plait_error_record *out) {
     out->status = status;
     memcpy(out->message, error_text, sizeof error_text);
 }
 
+/* A record of OK leaves the message as it is: it belongs to an earlier failure, and a success never clears it. */
 plait_status plait_error_raise(const plait_error_record *record) {
     if (record->status != PLAIT_OK) memcpy(error_text, record->message, sizeof error_text);
     return record->status;

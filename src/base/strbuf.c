@@ -1,4 +1,6 @@
-/* The growable string. Invariant: length < capacity whenever bytes is not NULL, and bytes[length] is NUL. */
+/* The growable string, JSON pieces and numbers as text. Not here: reading JSON (text/json.h). Invariant: length <
+ * capacity whenever bytes is not NULL, and bytes[length] is NUL. No number depends on the program's locale, whose
+ * decimal mark the C library uses in both directions. */
 #include "base/strbuf.h"
 
 #include "base/size.h"
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A gigabyte of text is a mistake; a template, for one, has a smaller limit of its own. */
 enum { DEFAULT_MAX_BYTES = 1 << 30 };
 
 void plait_strbuf_init(plait_strbuf *s, size_t max_bytes) {
@@ -26,7 +29,8 @@ void plait_strbuf_clear(plait_strbuf *s) {
     if (s->bytes) s->bytes[0] = '\0';
 }
 
-/* Makes room for n more bytes and the NUL; false (and sticky) when that fails. */
+/* Makes room for n more bytes and the NUL; false (and sticky) when that fails. Doubles, so that appending byte by byte
+ * is linear; max_bytes bounds the text, and the room may be twice that. */
 static bool reserve(plait_strbuf *s, size_t n) {
     if (s->status != PLAIT_OK) return false;
     size_t needed;
@@ -47,6 +51,8 @@ static bool reserve(plait_strbuf *s, size_t n) {
     return true;
 }
 
+/* After a failure nothing is appended any more, so what stands there is a prefix of the whole, not a text with a
+ * hole. */
 void plait_strbuf_append_n(plait_strbuf *s, const void *bytes, size_t n) {
     if (!reserve(s, n)) return;
     if (n) memcpy(s->bytes + s->length, bytes, n);
@@ -62,6 +68,7 @@ void plait_strbuf_append_char(plait_strbuf *s, char c) {
     plait_strbuf_append_n(s, &c, 1);
 }
 
+/* Formatted twice: once to learn the length, which the arguments alone tell, and once into place. */
 void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
@@ -75,6 +82,7 @@ void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
     va_end(args);
 }
 
+/* DEL is escaped too, though RFC 8259 does not ask: the output may be shown on a terminal. */
 void plait_strbuf_json_string_n(plait_strbuf *s, const void *bytes, size_t n) {
     const unsigned char *p = bytes;
     plait_strbuf_append_char(s, '"');
@@ -123,6 +131,9 @@ static size_t restore_point(char *number) {
     return strlen(number);
 }
 
+/* 17 significant digits always read back to the same double (IEEE 754), so the loop ends with a right answer; fewer are
+ * tried first because 0.1 should print as 0.1. The trial reads with the locale's mark still in place, as it was
+ * written. */
 size_t plait_format_double(double value, char *out) {
     char text[40]; /* room for a mark of several bytes */
     for (int digits = 1; digits <= 17; digits++) {
@@ -134,6 +145,8 @@ size_t plait_format_double(double value, char *out) {
     return n;
 }
 
+/* strtod knows more than numbers (hexadecimal, "inf", "nan", leading white space) and wants the locale's mark: only
+ * characters of a decimal number are let through, with '.' replaced. */
 bool plait_parse_double(const char *text, size_t n, double *out) {
     char number[80], half[16], *end;
     if (n == 0 || n >= 64) return false;
@@ -159,6 +172,8 @@ bool plait_parse_double(const char *text, size_t n, double *out) {
     return true;
 }
 
+/* The first unit of the list with this suffix counts; a list without "" demands one. 30 digits are more than any double
+ * tells apart. */
 bool plait_parse_scaled(const char *text, const plait_unit *units, double *out) {
     size_t digits = strspn(text, "0123456789.");
     double number;
@@ -186,6 +201,8 @@ bool plait_parse_bytes(const char *text, double *out) {
     return plait_parse_scaled(text, units, out);
 }
 
+/* 2^53: the largest bound below which every integer is a double of its own, so nothing is lost by printing it in
+ * full. */
 void plait_strbuf_json_number(plait_strbuf *s, double value) {
     char text[32];
     if (!isfinite(value)) {
@@ -198,10 +215,13 @@ void plait_strbuf_json_number(plait_strbuf *s, double value) {
     }
 }
 
+/* Only the kind of failure is taken over, as the message is made by plait_strbuf_status from the numbers of `s`. */
 void plait_strbuf_inherit(plait_strbuf *s, const plait_strbuf *other) {
     if (s->status == PLAIT_OK) s->status = other->status;
 }
 
+/* The failure happened earlier and maybe in another function: its message is made here, where somebody will look at
+ * it. */
 plait_status plait_strbuf_status(const plait_strbuf *s) {
     if (s->status == PLAIT_LIMIT)
         return plait_error(PLAIT_LIMIT, "text: longer than the limit of %zu bytes", s->max_bytes);
@@ -209,6 +229,8 @@ plait_status plait_strbuf_status(const plait_strbuf *s) {
     return s->status;
 }
 
+/* A buffer to which nothing was appended still gives a string, the empty one, which takes an allocation and may
+ * fail. */
 char *plait_strbuf_take(plait_strbuf *s) {
     if (s->status == PLAIT_OK && !s->bytes) reserve(s, 0);
     if (s->status != PLAIT_OK) return NULL;
@@ -222,6 +244,7 @@ const char *plait_strbuf_text(const plait_strbuf *s) {
     return s->bytes ? s->bytes : "";
 }
 
+/* Three digits at most behind the mark's place: two decimals below 10, one above, none for bytes. */
 void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double value = (double)size_bytes;

@@ -1,4 +1,5 @@
-/* Threads over pthread and Linux futexes. Invariant: a thread that failed to start needs no join. */
+/* Threads over pthread and Linux futexes. Not here: mutexes (pthread's serve where nothing is hot), pools. Invariant: a
+ * thread that failed to start needs no join. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 
@@ -11,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Signals are blocked around the creation, because a thread inherits the mask of its creator: blocking them in the new
+ * thread itself would leave a moment in which a handler of the program runs there. The caller's mask is as before. The
+ * name is set from outside, best effort; a name too long only stays away. */
 plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *),
                                 void *argument) {
     sigset_t all, before;
@@ -49,6 +53,9 @@ plait_status plait_thread_bind(const plait_thread *thread, const plait_cpuset *p
     return PLAIT_OK;
 }
 
+/* Returns at once when *word differs from `expected` already: the kernel compares and goes to sleep in one step, so a
+ * wake between the caller's look and the sleep is not lost. Signals and false wakes count as woken (true). The time is
+ * relative, on the monotonic clock. */
 bool plait_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
     struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
                          .tv_nsec = (long)(timeout_ns % 1000000000u)};

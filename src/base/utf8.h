@@ -1,4 +1,7 @@
-/* UTF-8 (RFC 3629), strict: overlong forms, surrogates and code points above U+10FFFF are invalid. */
+/* UTF-8 (RFC 3629), strict: overlong forms, surrogates and code points above U+10FFFF are invalid. Not here: what
+ * stands for bytes that are no character, which differs (one U+FFFD a byte in JSON, one for each maximal part in a
+ * detokenizer). Invariant: what decodes encodes to the same bytes, so text that was checked may be cut and joined at
+ * character borders. */
 #ifndef PLAIT_BASE_UTF8_H
 #define PLAIT_BASE_UTF8_H
 
