@@ -22,7 +22,8 @@ extern "C" {
 typedef struct plait_chat plait_chat;
 
 /* Compiles the template of a file (key tokenizer.chat_template). The tokenizer is borrowed and must outlive the chat;
- * limits may be NULL. Errors: NOT_FOUND when the file has no template; those of plait_template_create. */
+ * limits may be NULL. Errors: NOT_FOUND when the file has no template; those of plait_template_create. What the limits
+ * bound is told in plait/template.h. */
 plait_status plait_chat_create(plait_chat **out, const plait_gguf *gguf, const plait_tokenizer *tokenizer,
                                const plait_template_limits *limits);
 /* The same for a template given as text (n_bytes of UTF-8, copied). */
@@ -43,10 +44,12 @@ typedef struct plait_chat_input {
     const char *now;        /* as in plait_template_input; NULL: the clock */
 } plait_chat_input;
 
-/* The prompt as text with the origin of each byte; as plait_template_render. */
+/* The prompt as text with the origin of each byte; as plait_template_render. *out is as plait_template_output_deinit
+ * wants it, also after a failure. Any thread, any number at once. */
 plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *input,
                                plait_template_output *out);
-/* The prompt as token ids, appended to *out. `scratch` belongs to the chat's tokenizer. On failure *out is as before. */
+/* The prompt as token ids, appended to *out. `scratch` belongs to the chat's tokenizer. On failure *out is as before.
+ * The scratch, and so the call, belongs to one thread at a time. */
 plait_status plait_chat_tokens(const plait_chat *chat, const plait_chat_input *input,
                                plait_tokenizer_scratch *scratch, plait_tokens *out);
 

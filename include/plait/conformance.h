@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/* LACKING counts neither for nor against: the message says what the device lacks. */
 typedef enum plait_conformance_outcome {
     PLAIT_CONFORMANCE_PASSED,
     PLAIT_CONFORMANCE_FAILED,
@@ -66,6 +67,7 @@ typedef struct plait_conformance_options {
         check_limit_ns; /* a check that takes longer has failed, and its device is given up; 0: 5 minutes */
 } plait_conformance_options;
 
+/* Counts of all checks that were run, one outcome each. */
 typedef struct plait_conformance_summary {
     int passed, failed, lacking;
     plait_device_info info; /* of the device */

@@ -43,32 +43,37 @@
 extern "C" {
 #endif
 
-/* Counts up whenever a struct or a meaning of this header changes. */
+/* Counts up whenever a struct or a meaning of this header changes. A kind that was compiled against another number is
+ * refused when it is registered: nothing is guessed about structs of another shape. */
 #define PLAIT_DEVICE_VERSION 3
 
+/* Both are defined at the end of this header: what a kind embeds, and what it implements. */
 typedef struct plait_device plait_device;
 typedef struct plait_device_vtable plait_device_vtable;
 
 /* ---- memory ---- */
 
-/* What a buffer is for; a device may place and align by it. */
+/* What a buffer is for; a device may place and align by it. Exactly one for a buffer. */
 typedef enum plait_buffer_usage {
-    PLAIT_BUFFER_WEIGHTS = 1, /* written once, then read */
-    PLAIT_BUFFER_STATE = 2,   /* read and written, lives long */
-    PLAIT_BUFFER_TEMPORARY = 4,
-    PLAIT_BUFFER_STAGING = 8 /* must be mapped for the host */
+    PLAIT_BUFFER_WEIGHTS = 1,   /* written once, then read */
+    PLAIT_BUFFER_STATE = 2,     /* read and written, lives long */
+    PLAIT_BUFFER_TEMPORARY = 4, /* an arena: contents mean nothing between steps */
+    PLAIT_BUFFER_STAGING = 8    /* must be mapped for the host */
 } plait_buffer_usage;
 
-/* A piece of device memory. Device kinds embed it as first member of their own struct. */
+/* A piece of device memory. Device kinds embed it as first member of their own struct. Created and destroyed through
+ * the vtable only; the fields are the device's to set, and do not change. */
 typedef struct plait_buffer {
     plait_device *device; /* Borrowed. */
-    uint64_t size_bytes;
-    uint32_t usage;
+    uint64_t size_bytes;  /* as asked for, without padding */
+    uint32_t usage;       /* one of plait_buffer_usage */
     /* Address at which the host may read and write it, NULL when the memory is not mapped. Law 7 and 3: nobody
      * but the device touches unmapped memory. */
     void *host;
 } plait_buffer;
 
+/* Part of a buffer: offset + size_bytes is at most the buffer's size. A value that borrows the buffer; size 0 is
+ * legal. */
 typedef struct plait_region {
     plait_buffer *buffer;
     uint64_t offset, size_bytes;
@@ -98,7 +103,8 @@ static inline uint64_t plait_box_span(const plait_box *box, uint64_t row_pitch, 
 
 /* A timeline: its value begins at 0 and only grows; reaching v fulfils all waits for values up to v, those that begin
  * later too. Signalling a smaller value changes nothing. A value that was reached before a failure counts as reached;
- * waits for larger ones get the failure. Embedded by kinds. */
+ * waits for larger ones get the failure. Embedded by kinds. Who else than its own device can wait for it is a matter of
+ * PLAIT_CAP_FOREIGN_WAITS. */
 typedef struct plait_event {
     plait_device *device; /* Borrowed. */
 } plait_event;
@@ -113,14 +119,16 @@ typedef struct plait_extent {
     int64_t a, b, c;
 } plait_extent;
 
-/* Value of an extent for given values of the named dims; `constant` when it is no bounded dim. */
+/* Value of an extent for given values of the named dims; `constant` when it is no bounded dim. a >= 0 and c > 0, so
+ * that the value never shrinks as the named dim grows, and its bound is the value at the bound. */
 static inline int64_t plait_extent_value(const plait_extent *extent, int64_t constant,
                                          const int64_t *values) {
     return extent->dim < 0 ? constant : (extent->a * values[extent->dim] + extent->b) / extent->c;
 }
 
-/* How the bytes of a weight lie: 0 is the form they have in the file; other numbers are packings that belong to
- * a device kind. */
+/* How the bytes of a weight lie: 0 is the form they have in the file; other numbers are packings that belong to a
+ * device kind. Who did not make an encoding cannot read it: other devices get the weight through `unpack`, in file
+ * form. */
 typedef uint32_t plait_encoding;
 #define PLAIT_ENCODING_FILE 0u
 
@@ -139,15 +147,16 @@ typedef struct plait_segment_operand {
     bool needed_after; /* somebody outside this segment reads it, or it is an output or state */
 } plait_segment_operand;
 
+/* One node as a device sees it. Everything behind the pointers is the planner's, and lives as long as the call. */
 typedef struct plait_segment_node {
     const plait_op *op;
     const char *name; /* for messages and traces */
     uint32_t node;    /* id in the lowered graph */
     int n_inputs, n_outputs;
-    uint32_t present;
-    plait_segment_operand *inputs;  /* [n_inputs], the planner's; absent ones are zeroed */
-    plait_segment_operand *outputs; /* [n_outputs], the planner's */
-    plait_attr attrs[PLAIT_MAX_ATTRS];
+    uint32_t present;                  /* bit i: input i is there, as in plait_op_use */
+    plait_segment_operand *inputs;     /* [n_inputs], the planner's; absent ones are zeroed */
+    plait_segment_operand *outputs;    /* [n_outputs], the planner's */
+    plait_attr attrs[PLAIT_MAX_ATTRS]; /* at their places in op->attrs */
 } plait_segment_node;
 
 /* A run of nodes in program order. The planner owns it; a program copies what it keeps. */
@@ -173,6 +182,8 @@ typedef struct plait_group {
     uint64_t scratch_offset;
 } plait_group;
 
+/* What prepare returns and compile gets back, with the places of scratch filled in. Values are named by their ids in
+ * the segment. Everything in it belongs to the device that made it, and ends with prepared_destroy. */
 typedef struct plait_prepared {
     int n_groups;
     plait_group *groups; /* Owned by the device's allocation; freed by prepared_destroy. */
@@ -202,10 +213,12 @@ typedef struct plait_launch_trace {
 
 typedef struct plait_program
     plait_program; /* what a device compiled; immutable, used by any number of runs */
+/* Made by queue_create. Calls on one queue come from one thread at a time. */
 typedef struct plait_queue {
     plait_device *device; /* Borrowed. Embedded by kinds. */
 } plait_queue;
 
+/* Kinds of command. Only LAUNCH computes; WRITE, READ, COPY and FILL move bytes, SIGNAL and WAIT order queues. */
 typedef enum plait_command_kind {
     PLAIT_COMMAND_WRITE, /* host bytes -> region */
     PLAIT_COMMAND_READ,  /* region -> host bytes */
@@ -281,7 +294,8 @@ typedef enum plait_queue_flags {
     PLAIT_QUEUE_COPY = 2
 } plait_queue_flags;
 
-/* What a device can do beyond the must-haves. */
+/* What a device can do beyond the must-haves. They never change while the device lives, and the planner believes them:
+ * one that promises too much breaks plans. */
 typedef enum plait_device_caps {
     /* Every buffer is mapped (plait_buffer.host): the host, and whoever can read host memory, reaches it directly. */
     PLAIT_CAP_MAPPED = 1,
@@ -338,7 +352,8 @@ typedef struct plait_device_figures {
     X(read_ns)                                                                                               \
     X(peer_ns)
 
-/* A weight and who reads it, for `encodings`. */
+/* A weight and who reads it, for `encodings`. `readers` is borrowed during the call. The dims are the whole weight's,
+ * dim 0 contiguous. */
 typedef struct plait_weight_use {
     plait_dtype dtype;
     int64_t dims[PLAIT_MAX_RANK];
@@ -350,11 +365,13 @@ typedef struct plait_weight_use {
     } * readers;
 } plait_weight_use;
 
+/* A packing that a device offers for a weight: what it is called and what it takes. Lossless: what is unpacked is, byte
+ * for byte, what was packed. */
 typedef struct plait_encoding_offer {
     plait_encoding encoding;
     char name[32];       /* "cpu/q4_0x16" */
     uint64_t size_bytes; /* of the whole weight in this encoding */
-    uint64_t alignment;
+    uint64_t alignment;  /* of the region it is packed into, a power of two */
 } plait_encoding_offer;
 
 /* ---- the vtable ---- */
@@ -377,7 +394,8 @@ typedef enum plait_device_object {
     PLAIT_OBJECT_PROGRAM
 } plait_device_object;
 
-/* Where `expand` puts the options of a device that item number `item` becomes, without the kind. */
+/* Where `expand` puts the options of a device that item number `item` becomes, without the kind. The text is copied
+ * before it returns; a failure of the sink ends `expand`. */
 typedef plait_status plait_item_sink(void *user, int item, const char *options);
 
 /* The must-haves come first. An optional slot that is NULL is filled by plait_device_register with a stub that
@@ -511,7 +529,8 @@ struct plait_device_vtable {
                            void *user);
 };
 
-/* Embedded as first member by every kind. */
+/* Embedded as first member by every kind. A kind's create allocates the whole, sets `vtable`, and leaves the rest of
+ * this part zeroed. */
 struct plait_device {
     const plait_device_vtable *vtable;
     char name[PLAIT_MAX_NAME]; /* set by the context */
@@ -520,13 +539,15 @@ struct plait_device {
 /* Adds a kind to the registry; built-in kinds are there already. The vtable must live for ever. Thread-safe.
  * INVALID_ARGUMENT for another version, a missing must-have or a kind that exists. */
 plait_status plait_device_register(const plait_device_vtable *vtable);
-/* The kind's vtable, or NULL; number of kinds; the i-th of them. */
+/* The kind's vtable, or NULL; number of kinds; the i-th of them. Any thread. Kinds are never removed, so what is
+ * returned stays valid. */
 const plait_device_vtable *plait_device_kind(const char *kind);
 int plait_device_kind_count(void);
 const plait_device_vtable *plait_device_kind_at(int index);
 
 /* Parses one item of a device list, "kind[:key=value]...", and creates the device. Unknown kinds and keys are
- * INVALID_ARGUMENT (wrong usage) naming the known ones. */
+ * INVALID_ARGUMENT (wrong usage) naming the known ones. The caller destroys *out through its vtable, after all that was
+ * made on it. */
 plait_status plait_device_create(const char *item, const plait_logger *logger, plait_device **out);
 
 /* Loads kinds from a vendor's shared library (--device-path): it exports plait_device_entry, which is called with

@@ -40,13 +40,15 @@ extern "C" {
     X(I64, 11, "i64", 8)                                                                                     \
     X(F64, 12, "f64", 8)
 
+/* A number from a file is checked before it becomes one of these. */
 typedef enum plait_gguf_type {
 #define PLAIT_GGUF_TYPE_ENUM(name, number, text, bytes) PLAIT_GGUF_##name = number,
     PLAIT_GGUF_TYPE_LIST(PLAIT_GGUF_TYPE_ENUM)
 #undef PLAIT_GGUF_TYPE_ENUM
 } plait_gguf_type;
 
-/* Limits of the reader and of the writer. Larger files are refused with a message that states the limit. */
+/* Limits of the reader and of the writer. Larger files are refused with a message that states the limit. They bound
+ * what a hostile file can cost, and stand far above what models have. */
 #define PLAIT_GGUF_MAX_KEYS          (1u << 20) /* metadata entries of one part */
 #define PLAIT_GGUF_MAX_TENSORS       (1u << 20) /* tensors of all parts */
 #define PLAIT_GGUF_MAX_KEY_BYTES     65535u     /* the format's own limit */
@@ -56,7 +58,7 @@ typedef enum plait_gguf_type {
 #define PLAIT_GGUF_DEFAULT_ALIGNMENT 32u
 #define PLAIT_GGUF_MAX_PARTS         65535u
 
-/* "u32", "string", ...; "unknown" for other numbers. */
+/* "u32", "string", ...; "unknown" for other numbers. Static. */
 const char *plait_gguf_type_name(plait_gguf_type type);
 /* Bytes of one value; 0 for strings, arrays and unknown numbers. */
 size_t plait_gguf_type_bytes(plait_gguf_type type);
@@ -122,6 +124,7 @@ typedef struct plait_gguf_part {
     bool mapped; /* false: read into private memory */
 } plait_gguf_part;
 
+/* An open file with all its parts. Counted references: plait_gguf_open gives the first one. */
 typedef struct plait_gguf plait_gguf;
 
 /* How to open. Zeroed: mapped, all parts, everything checked. */
@@ -168,10 +171,14 @@ plait_status plait_gguf_check_tensors(const plait_gguf *gguf);
 
 /* ---- the file ---- */
 
+/* 2 or 3; of the first part. */
 uint32_t plait_gguf_version(const plait_gguf *gguf);
+/* Bytes to whose multiples tensor data is aligned: the key general.alignment, or PLAIT_GGUF_DEFAULT_ALIGNMENT. A
+ * multiple of 8. */
 uint32_t plait_gguf_alignment(const plait_gguf *gguf);
-/* Path of the first part: the name of the file in messages. */
+/* Path of the first part: the name of the file in messages. "memory" or "stream" for files opened so. Borrowed. */
 const char *plait_gguf_path(const plait_gguf *gguf);
+/* 1 for a file that is not split. */
 size_t plait_gguf_part_count(const plait_gguf *gguf);
 /* NULL when index is out of range. */
 const plait_gguf_part *plait_gguf_part_at(const plait_gguf *gguf, size_t index);
@@ -181,7 +188,7 @@ const plait_gguf_part *plait_gguf_part_at(const plait_gguf *gguf, size_t index);
 size_t plait_gguf_entry_count(const plait_gguf *gguf);
 /* In file order; NULL when index is out of range. */
 const plait_gguf_entry *plait_gguf_entry_at(const plait_gguf *gguf, size_t index);
-/* The value of a key, or NULL when there is none. */
+/* The value of a key, or NULL when there is none. Constant time. */
 const plait_gguf_value *plait_gguf_find(const plait_gguf *gguf, const char *key);
 
 /* Typed getters. NOT_FOUND when the key is missing; CORRUPT when the value has another type, OUT_OF_RANGE when it
@@ -227,8 +234,9 @@ bool plait_gguf_string_is(plait_gguf_string string, const char *text);
 
 /* ---- tensors (of all parts, in file order) ---- */
 
+/* Indices of tensors run over all parts, each part's in the order of its file. */
 size_t plait_gguf_tensor_count(const plait_gguf *gguf);
-/* NULL when index is out of range. */
+/* NULL when index is out of range. Borrowed; the struct lives as long as the file. */
 const plait_gguf_tensor *plait_gguf_tensor_at(const plait_gguf *gguf, size_t index);
 /* NULL when no tensor has the name. Constant time. */
 const plait_gguf_tensor *plait_gguf_find_tensor(const plait_gguf *gguf, const char *name);
@@ -239,13 +247,16 @@ void plait_gguf_forget_pages(const plait_gguf *gguf, const plait_gguf_tensor *te
 
 /* ---- writer ---- */
 
+/* Collects entries and tensors, then writes the file any number of times. Nothing is written before. */
 typedef struct plait_gguf_writer plait_gguf_writer;
 
+/* OUT_OF_MEMORY is the only failure. The caller destroys *out_writer. */
 plait_status plait_gguf_writer_create(plait_gguf_writer **out_writer);
 /* NULL is accepted. */
 void plait_gguf_writer_destroy(plait_gguf_writer *writer);
 
-/* Version 3 unless set; 2 or 3. */
+/* Version 3 unless set; 2 or 3. INVALID_ARGUMENT for others. The two differ in nothing that this writer writes but the
+ * number. */
 plait_status plait_gguf_writer_set_version(plait_gguf_writer *writer, uint32_t version);
 
 /* Adds a metadata entry; the value is copied. A key that is there already, or that the reader would refuse, is
@@ -281,7 +292,8 @@ typedef struct plait_gguf_tensor_source {
     void *user;
 } plait_gguf_tensor_source;
 
-/* Adds a tensor; name and dims are copied. INVALID_ARGUMENT for what the reader would refuse. */
+/* Adds a tensor; name and dims are copied. INVALID_ARGUMENT for what the reader would refuse. Tensors are written in
+ * the order in which they were added, each at a multiple of the alignment. */
 plait_status plait_gguf_writer_add_tensor(plait_gguf_writer *writer, const plait_gguf_tensor_source *source);
 
 /* Receives the file's bytes in order. */

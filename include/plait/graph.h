@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/* Opaque; ended by plait_graph_destroy. While unsealed it belongs to the thread that builds. */
 typedef struct plait_graph plait_graph;
 
 /* A value in a graph. A small id: copy it freely. {0} is no tensor (an absent optional input). Ids of one graph
@@ -66,12 +67,15 @@ plait_dim plait_graph_dim(plait_graph *graph, const char *name, int64_t bound);
 /* floor((a * n + b) / c) of a bounded dim n (derived dims compose). a >= 0, c > 0. */
 plait_dim plait_graph_derived_dim(plait_graph *graph, plait_dim n, int64_t a, int64_t b, int64_t c);
 
-/* Only the outermost dim of a shape (its last) may be bounded. Names are unique in a graph among inputs,
- * weights, states and outputs of each kind. */
+/* Only the outermost dim of a shape (its last) may be bounded. Names are unique in a graph among inputs, weights,
+ * states and outputs of each kind. The shape's dims are in elements, dim 0 first; a quantised type needs whole blocks
+ * along dim 0. Weights and states are found by their names when a plan gets memory: equal names in several graphs of a
+ * model mean the same storage. */
 plait_tensor plait_input(plait_graph *graph, const char *name, plait_dtype dtype, plait_shape shape);
 plait_tensor plait_weight(plait_graph *graph, const char *name, plait_dtype dtype, plait_shape shape);
 plait_tensor plait_state(plait_graph *graph, const char *name, plait_dtype dtype, plait_shape shape);
-/* Marks a value as result under a name. An output may be a view; its storage is kept until the host has read. */
+/* Marks a value as result under a name. An output may be a view; its storage is kept until the host has read. The name
+ * of the host's side: plait_run_output asks for it. */
 void plait_output(plait_graph *graph, const char *name, plait_tensor tensor);
 
 /* Prefix for the names of nodes that follow, for example "blk.3."; copied. NULL or "": none. */
@@ -100,8 +104,9 @@ plait_tensor plait_reshape(plait_graph *graph, plait_tensor x, plait_shape shape
 /* `size` neighbours along `axis` from index `start` on. For the axis of blocks of a quantised type both must be
  * whole blocks. */
 plait_tensor plait_slice(plait_graph *graph, plait_tensor x, int axis, int64_t start, int64_t size);
-/* Dims in another order: dim i of the result is dim order[i] of x (4 entries, a permutation). A bounded dim must
- * stay outermost. */
+/* Dims in another order: dim i of the result is dim order[i] of x (4 entries, a permutation). A bounded dim must stay
+ * outermost. Nothing is moved: later nodes see strides. Who cannot take them gets a copy, which the planner inserts
+ * where that is cheaper. */
 plait_tensor plait_permute(plait_graph *graph, plait_tensor x, const int order[PLAIT_MAX_RANK]);
 
 /* ---- nodes ---- */
@@ -115,7 +120,7 @@ typedef struct plait_attr_value {
 #define PLAIT_FLOAT(name_, value_) ((plait_attr_value){(name_), {.f = (value_)}})
 
 /* Appends a node of any op. inputs[i].id == 0: absent. outputs may be NULL when n_outputs <= 1; the first output is
- * returned as well. */
+ * returned as well. Returns the poison tensor, and fills the outputs with it, when the op refuses: seal tells why. */
 plait_tensor plait_apply(plait_graph *graph, plait_op_id op, const plait_tensor *inputs, int n_inputs,
                          const plait_attr_value *attrs, int n_attrs, plait_tensor *outputs, int n_outputs);
 
@@ -139,9 +144,12 @@ plait_tensor plait_apply(plait_graph *graph, plait_op_id op, const plait_tensor 
 
 /* x over sqrt(mean(x^2) + eps), times weight if there is one. The norm runs over dim 0. */
 plait_tensor plait_rms_norm(plait_graph *graph, plait_tensor x, plait_tensor weight, double eps);
+/* x times factor, element by element. */
 plait_tensor plait_scale(plait_graph *graph, plait_tensor x, double factor);
 
-/* Rotary embedding (RoFormer; YaRN for the extrapolation mix). Zeroed fields take the op's defaults. */
+/* Rotary embedding (RoFormer; YaRN for the extrapolation mix). Zeroed fields take the op's defaults. x is [head_dim,
+ * heads, tokens], positions i32 [tokens]; freq_factors, float32 [n_rot / 2], divides the frequencies of the pairs
+ * (Llama 3, longrope), and may be absent. */
 typedef struct plait_rope_options {
     int64_t n_rot;               /* rotated elements of each head, from the start; 0: all */
     bool split_halves;           /* pairs (i, i + n_rot/2) instead of (2i, 2i+1) */
@@ -179,14 +187,16 @@ plait_tensor plait_attention(plait_graph *graph, const plait_attention_inputs *i
  * nowhere) and returns the cache as it is after that. */
 plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor rows, plait_tensor slots);
 
-/* The n largest along dim 0 and their ids, best first, equal ones by lower id. */
+/* The n largest along dim 0 and their ids, best first, equal ones by lower id. Values have x's type, ids are i32; both
+ * are [n, ...] with x's other dims. n is at most x's dim 0. */
 void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values,
                  plait_tensor *out_ids);
 
 /* ---- sealing and reading ---- */
 
-/* Ends building: returns the first error of all calls above, if any, else checks the whole (outputs exist, every
- * node is used or writes state) and freezes the graph. */
+/* Ends building: returns the first error of all calls above, if any, else checks the whole (outputs exist, every node
+ * is used or writes state) and freezes the graph. Sealing a sealed graph again is OK and changes nothing. After a
+ * failure the graph can be printed and destroyed. */
 plait_status plait_graph_seal(plait_graph *graph);
 
 /* What is known of a tensor; INVALID_ARGUMENT for poison or foreign ids. */
@@ -200,7 +210,8 @@ typedef struct plait_tensor_info {
     int block; /* of the storage; -1: none */
 } plait_tensor_info;
 plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor, plait_tensor_info *out);
-/* Finds an input, weight, state or output by name. */
+/* Finds an input, weight, state or output by name. One name may stand for an output and for a weight, say: outputs are
+ * looked at first, then the others in the order in which they were made. NOT_FOUND when there is none. */
 plait_status plait_graph_find(const plait_graph *graph, const char *name, plait_tensor *out);
 
 /* The graph as text that plait_graph_parse reads back to an equal graph (src/graph/text.c shows the form); and as a

@@ -30,7 +30,8 @@ typedef struct plait_host_hooks {
     void (*begin)(plait_device *device);
 } plait_host_hooks;
 
-/* queue_create of a kind calls this; the others are slots of the vtable as they are. */
+/* queue_create of a kind calls this; the others are slots of the vtable as they are. Without PLAIT_QUEUE_INLINE a
+ * thread is started, so OUT_OF_MEMORY may mean that there was none to be had. */
 plait_status plait_host_queue_create(plait_device *device, uint32_t flags, const plait_host_hooks *hooks,
                                      plait_queue **out);
 void plait_host_queue_destroy(plait_queue *queue);
@@ -46,7 +47,8 @@ plait_status plait_host_event_query(plait_event *event, uint64_t *out_value);
 plait_status plait_host_event_wait(plait_event *event, uint64_t value, uint64_t timeout_ns);
 plait_status plait_host_event_signal(plait_event *event, uint64_t value);
 void plait_host_event_fail(plait_event *event, const plait_error_record *failure);
-/* True when the event was made here. */
+/* True when the event was made here. A queue signals no other ones (UNSUPPORTED, which fails the queue); it waits for
+ * any, through the event_wait of the device that made them. */
 bool plait_host_event_is_ours(const plait_event *event);
 
 /* `reaches` of kinds whose queues copy between whatever is mapped for the host: the device itself, and every device with

@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+/* Opaque, with counted references: plait_model_open gives the first one, sessions keep one each. */
 typedef struct plait_model plait_model;
 
 /* Zeroed: what the file says and what is usual. */
@@ -31,15 +32,15 @@ typedef struct plait_model_options {
     /* How the model is spread over the devices of the context; see plait/plan.h and docs/placement.md. All of these are
      * borrowed for the call. */
     plait_split split;
-    const double *ratio; /* a share for each device; NULL: by cost */
-    const plait_pin *pins;
+    const double *ratio;   /* a share for each device; NULL: by cost */
+    const plait_pin *pins; /* the first that matches wins; NULL: none */
     int n_pins;
-    bool exact;      /* see DESIGN: same bytes for any batching */
-    bool no_mmap;    /* read the file into memory */
-    bool no_packing; /* keep weights in file form */
-    bool skip_verify;
-    bool dry;     /* plan only: no memory is taken, no session can be created */
-    bool fit_off; /* what is left open is not chosen: the file's context, a batch of 512, or failure */
+    bool exact;       /* see DESIGN: same bytes for any batching */
+    bool no_mmap;     /* read the file into memory */
+    bool no_packing;  /* keep weights in file form */
+    bool skip_verify; /* plans are not proved before use: to measure what the proof costs */
+    bool dry;         /* plan only: no memory is taken, no session can be created */
+    bool fit_off;     /* what is left open is not chosen: the file's context, a batch of 512, or failure */
     const uint64_t *margin_bytes; /* [device] left free of what is free now; NULL: one part in 32 of it */
 } plait_model_options;
 
@@ -49,9 +50,11 @@ typedef struct plait_model_options {
  * there is on each device, when nothing fits. */
 plait_status plait_model_open(plait_model **out, plait_context *context, const char *path,
                               const plait_model_options *options);
+/* Adds a reference and returns the model. Any thread. */
 plait_model *plait_model_retain(plait_model *model);
 void plait_model_release(plait_model *model); /* accepts NULL */
 
+/* What a model is and what it takes. Sizes are bytes, counts are elements, layers, heads or tokens. */
 typedef struct plait_model_facts {
     char architecture[64];
     int64_t n_vocab, n_embd, n_layers, n_heads, n_kv_heads, head_dim, n_ff;
@@ -63,6 +66,7 @@ typedef struct plait_model_facts {
     uint64_t weight_private_bytes, weight_mapped_bytes, state_bytes, temporary_bytes; /* over all devices */
     int64_t n_parameters;
 } plait_model_facts;
+/* Fills all of *out. Cannot fail; any thread. */
 void plait_model_describe(const plait_model *model, plait_model_facts *out);
 
 /* Borrowed from the model. The tokenizer is NULL when the file has none that can be used; plait_model_need_tokenizer
@@ -77,7 +81,8 @@ const char *plait_model_flags(const plait_model *model);
 const plait_plan *plait_model_plan(const plait_model *model);
 const plait_plan *plait_model_tail_plan(const plait_model *model, int kind);
 
-/* Names of the known architectures, 0, 1, ...; NULL after the last. */
+/* Names of the known architectures, 0, 1, ...; NULL after the last. Static. A file names its own in
+ * general.architecture. */
 const char *plait_model_architecture(size_t index);
 
 #ifdef __cplusplus

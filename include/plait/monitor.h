@@ -28,8 +28,10 @@
 extern "C" {
 #endif
 
+/* What the devices of a monitor share: the clocks, the calls counted, the breaches kept. Any thread. */
 typedef struct plait_monitor plait_monitor;
 
+/* How much is watched. What ON finds, FULL finds too; neither changes what a right program computes. */
 typedef enum plait_monitor_level {
     PLAIT_MONITOR_OFF = 0,
     PLAIT_MONITOR_ON = 1, /* commands stay asynchronous; guard bytes around buffers of mapped memory only */
@@ -38,12 +40,14 @@ typedef enum plait_monitor_level {
     PLAIT_MONITOR_FULL = 2
 } plait_monitor_level;
 
+/* Who has to mend it. */
 typedef enum plait_monitor_side {
     PLAIT_MONITOR_CALLER, /* whoever calls the device broke the rule */
     PLAIT_MONITOR_DEVICE  /* the device did */
 } plait_monitor_side;
 
-/* The rules: X(NAME, text, side, status, what it means). */
+/* The rules: X(NAME, text, side, status, what it means). Texts are stable: they stand in log lines and reports. What a
+ * rule watches is promised in plait/device.h, at the function or under the word that its name recalls. */
 #define PLAIT_MONITOR_RULE_LIST(X)                                                                           \
     X(USE_AFTER_DESTROY, "use-after-destroy", CALLER, WRONG_STATE, "an object is used after its end")        \
     X(DESTROYED_IN_FLIGHT, "destroyed-in-flight", CALLER, WRONG_STATE,                                       \
@@ -82,6 +86,7 @@ typedef enum plait_monitor_side {
     X(HEALTH, "health", DEVICE, INTERNAL, "a lost device says that it works")                                \
     X(OBJECT, "object", DEVICE, INTERNAL, "an object does not have the size, usage or mapping asked for")
 
+/* PLAIT_MONITOR_USE_AFTER_DESTROY and so on, in the order of the list; numbers may shift when it grows. */
 typedef enum plait_monitor_rule {
 #define PLAIT_MONITOR_ENUM(name, text, side, status, meaning) PLAIT_MONITOR_##name,
     PLAIT_MONITOR_RULE_LIST(PLAIT_MONITOR_ENUM)
@@ -107,7 +112,7 @@ typedef struct plait_monitor_place {
     int command;
 } plait_monitor_place;
 
-/* One breach. */
+/* One breach. A plain value: what it names may be gone when it is read. */
 typedef struct plait_monitor_violation {
     plait_monitor_rule rule;
     plait_monitor_place at, earlier; /* earlier.call is 0 where no other call takes part */
@@ -115,6 +120,7 @@ typedef struct plait_monitor_violation {
     char message[PLAIT_ERROR_BYTES];
 } plait_monitor_violation;
 
+/* Zeroed but for struct_bytes: level ON, no log, five seconds of patience. */
 typedef struct plait_monitor_options {
     size_t struct_bytes;       /* sizeof(plait_monitor_options) of whoever made it */
     plait_monitor_level level; /* OFF means ON here */
@@ -124,15 +130,15 @@ typedef struct plait_monitor_options {
     uint64_t patience_ns;
 } plait_monitor_options;
 
-/* A monitor for devices that work with each other. `options` may be NULL. */
+/* A monitor for devices that work with each other. `options` may be NULL. The caller destroys *out. */
 plait_status plait_monitor_create(const plait_monitor_options *options, plait_monitor **out);
 /* All its devices are destroyed before. Accepts NULL. Handles that it gave out are dangling afterwards. */
 void plait_monitor_destroy(plait_monitor *monitor);
 
-/* Wraps a device, under the same name. On success the new device owns `inner`, and destroying it destroys both; use only
- * the new one. Devices whose objects meet in commands belong into one monitor; a device that works inside of another one
- * does not. Events of other devices are taken as they are, and a wait for one counts as order with everything before. Any
- * thread. */
+/* Wraps a device, under the same name. On success the new device owns `inner`, and destroying it destroys both; use
+ * only the new one. Devices whose objects meet in commands belong into one monitor; a device that works inside of
+ * another one does not. Events of other devices are taken as they are, and a wait for one counts as order with
+ * everything before. Any thread. On failure `inner` stays the caller's. */
 plait_status plait_monitor_wrap(plait_monitor *monitor, plait_device *inner, plait_device **out);
 /* The monitor of a wrapped device; NULL for other devices. */
 plait_monitor *plait_monitor_of(const plait_device *device);

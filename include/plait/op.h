@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* The list of ops, one line each (see ops.inc): enum values in list order. */
+/* The list of ops, one line each (see ops.inc): enum values in list order. Numbers shift when the list changes: they
+ * are never written to files, names are. */
 typedef enum plait_op_id {
 #define PLAIT_OP(name, sugar) PLAIT_OP_##name,
 #include "plait/ops.inc"
@@ -25,6 +26,8 @@ typedef enum plait_op_id {
     PLAIT_OP_COUNT
 } plait_op_id;
 
+/* Bounds of every op, so that a use is a plain struct that needs no allocation. A descriptor that exceeds one does not
+ * compile or fails a test; raise the number then. */
 #define PLAIT_MAX_INPUTS  10
 #define PLAIT_MAX_OUTPUTS 3
 #define PLAIT_MAX_ATTRS   14
@@ -49,6 +52,7 @@ typedef enum plait_attr_kind {
     PLAIT_ATTR_DTYPE  /* int64 holding a plait_dtype, printed as its name */
 } plait_attr_kind;
 
+/* Which member counts follows from the kind: f for FLOAT, i for all others. */
 typedef union plait_attr {
     int64_t i;
     double f;
@@ -95,6 +99,7 @@ typedef enum plait_factor_kind {
     PLAIT_FACTOR_WHOLE    /* needed whole */
 } plait_factor_kind;
 
+/* One index of the factor text, by its name there. */
 typedef struct plait_factor {
     char name[16];
     plait_factor_kind kind;
@@ -102,12 +107,14 @@ typedef struct plait_factor {
     bool global_start; /* '@': the kernel is told where its slice starts (attribute "start_NAME") */
 } plait_factor;
 
-/* A dim is a product of factors, fastest first: (g h) means index = g + h * size(g). */
+/* A dim is a product of factors, fastest first: (g h) means index = g + h * size(g). Sizes multiply to that of the dim.
+ * n == 0: the dim is 1 in every use. */
 typedef struct plait_factor_dim {
     uint8_t n;
     uint8_t factors[4];
 } plait_factor_dim;
 
+/* The dims of one operand, in factors by their place in plait_factors.factors; dims from `rank` on are 1. */
 typedef struct plait_factor_operand {
     char name[16];
     bool optional; /* written with '?': the input may be absent */
@@ -115,7 +122,7 @@ typedef struct plait_factor_operand {
     plait_factor_dim dims[PLAIT_MAX_RANK];
 } plait_factor_operand;
 
-/* The parsed form of a descriptor's factor text. */
+/* The parsed form of a descriptor's factor text. A plain value, without pointers. */
 typedef struct plait_factors {
     int n_factors, n_inputs, n_outputs;
     plait_factor factors[PLAIT_MAX_FACTORS];
@@ -133,7 +140,8 @@ typedef enum plait_write_part {
 /* Forward declaration of the table of builder calls through which an op states its gradient; graph/ fills it. */
 typedef struct plait_gradient_builder plait_gradient_builder;
 
-/* The descriptor: one const object an op, at the end of its family's file in src/op. */
+/* The descriptor: one const object an op, at the end of its family's file in src/op. Constant and immortal; kept by
+ * pointer everywhere, and compared by pointer. */
 struct plait_op {
     size_t struct_bytes; /* sizeof(plait_op) of whoever made it */
     plait_op_id id;
@@ -209,7 +217,8 @@ struct plait_op {
 const plait_op *plait_op_get(plait_op_id id);
 const plait_op *plait_op_find(const char *name);
 
-/* Zeroes `use`, sets its op and gives every attribute its initial value. */
+/* Zeroes `use`, sets its op and gives every attribute its initial value. Required attributes are 0 until the caller
+ * sets them. `present` is 0, too. */
 void plait_op_use_init(plait_op_use *use, const plait_op *op);
 
 /* Place of the attribute in the op's list, or -1. */
@@ -232,8 +241,9 @@ plait_status plait_op_factor_sizes(const plait_op_use *use, const plait_factors 
  * prefixed with the op's name. On failure `use` is unchanged. */
 plait_status plait_op_infer(plait_op_use *use);
 
-/* Floating-point operations and bytes that must move (operands read once, outputs written once; a lookup or an
- * in-place row write counts only the rows it touches). */
+/* Floating-point operations and bytes that must move (operands read once, outputs written once; a lookup or an in-place
+ * row write counts only the rows it touches). Estimates for planning and reports, never used for memory: a double may
+ * round where a size must not. Dims are those of the use, bounds or actual values. */
 double plait_op_flop(const plait_op_use *use);
 double plait_op_bytes(const plait_op_use *use);
 

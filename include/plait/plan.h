@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* Both are opaque and have counted references; a plan keeps its residence. */
 typedef struct plait_plan plait_plan;
 typedef struct plait_residence plait_residence;
 

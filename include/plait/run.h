@@ -19,24 +19,29 @@
 extern "C" {
 #endif
 
+/* Opaque. Keeps a reference to its plan. */
 typedef struct plait_run plait_run;
 
+/* Zeroed: state of its own. */
 typedef struct plait_run_options {
     plait_session_state
         *state; /* borrowed, must outlive the run; NULL: the run makes one when the graph has state */
 } plait_run_options;
 
+/* All memory that steps will use is taken here. `options` may be NULL. The caller destroys *out. */
 plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run_options *options);
 void plait_run_destroy(plait_run *run); /* waits for its steps; accepts NULL */
 
 /* Value of a named dim for the steps that follow, 0 to its bound; at first every dim is at its bound. */
 plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value);
 
-/* Inputs that nothing reads can be written all the same. Bytes of an input for the next step: from the start, as many as the current dims need (more is an error,
- * fewer leaves the rest as it was written two steps before). Integer inputs that an op uses as ids or positions
- * are checked against their range at the step. */
+/* Bytes of an input for the next step: from the start, as many as the current dims need (more is an error, fewer leaves
+ * the rest as it was written two steps before). Integer inputs that an op uses as ids or positions are checked against
+ * their range at the step. Inputs that nothing reads can be written all the same. */
 plait_status plait_run_write(plait_run *run, const char *input, const void *bytes, uint64_t size_bytes);
-/* Where the host may fill that input itself instead: valid until the next step. *out_size_bytes is the capacity. */
+/* Where the host may fill that input itself instead: valid until the next step. *out_size_bytes is the capacity. What
+ * stands there was written as many steps before as may be in flight, or is zero at first; the host writes all that the
+ * step shall read. */
 plait_status plait_run_input(plait_run *run, const char *input, void **out_bytes, uint64_t *out_size_bytes);
 
 /* Submits one step. It returns before the devices are done, except where the calling thread is the device. */

@@ -23,12 +23,14 @@
 extern "C" {
 #endif
 
+/* Opaque. One cache on the model's devices, allocated whole when the session is created. */
 typedef struct plait_session plait_session;
 
 /* A sequence of a session: a small number, reused after the end. */
 typedef int32_t plait_seq;
 
-/* The model must outlive the session (it is retained). */
+/* The model must outlive the session (it is retained). OUT_OF_MEMORY when the cache does not fit any more; WRONG_STATE
+ * for a model that was opened dry. */
 plait_status plait_session_create(plait_session **out, plait_model *model);
 void plait_session_destroy(plait_session *session); /* accepts NULL */
 plait_model *plait_session_model(const plait_session *session);

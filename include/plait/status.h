@@ -14,7 +14,9 @@
 extern "C" {
 #endif
 
-/* Kinds of outcome. X(name, value, meaning). Values are stable. */
+/* Kinds of outcome. X(name, value, meaning). Values are stable. Programs may switch on them; text for people is the
+ * message, which may change. INVALID_ARGUMENT is the caller's mistake, CORRUPT the data's, INTERNAL plait's own: nobody
+ * else can mend it. */
 #define PLAIT_STATUS_LIST(X)                                                                                 \
     X(OK, 0, "success")                                                                                      \
     X(INVALID_ARGUMENT, 1, "the caller passed something that can never be right")                            \
@@ -31,45 +33,53 @@ extern "C" {
     X(DEVICE_LOST, 12, "the device is gone; its memory is lost")                                             \
     X(INTERNAL, 13, "an invariant of plait itself is broken; please report it")
 
+/* OK is 0 and nothing else is, so `if (status)` asks for failure. */
 typedef enum plait_status {
 #define PLAIT_STATUS_ENUM(name, value, meaning) PLAIT_##name = value,
     PLAIT_STATUS_LIST(PLAIT_STATUS_ENUM)
 #undef PLAIT_STATUS_ENUM
 } plait_status;
 
-/* Size of the error record's message, the terminating NUL included; longer messages are cut at the end. */
+/* Size of the error record's message, the terminating NUL included; longer messages are cut at the end. The cut may
+ * fall inside a UTF-8 character. */
 #define PLAIT_ERROR_BYTES 1024
 
-/* Name of a code without prefix, for example "OUT_OF_MEMORY"; "UNKNOWN_STATUS" for other values. */
+/* Name of a code without prefix, for example "OUT_OF_MEMORY"; "UNKNOWN_STATUS" for other values. Static. Never
+ * fails. */
 const char *plait_status_name(plait_status status);
 
-/* The message of the last failing call on this thread, or "" if none failed yet. Valid until the next
- * failing call on this thread. */
+/* The message of the last failing call on this thread, or "" if none failed yet. Valid until the next failing call on
+ * this thread. A call that succeeds leaves it as it was: look at it only after a failure. */
 const char *plait_error_message(void);
 
-/* Copies that message into out (always NUL-terminated when size_bytes > 0) and returns its full length in
- * bytes without the NUL. Use it to keep a message, or to hand it to another thread. */
+/* Copies that message into out (always NUL-terminated when size_bytes > 0) and returns its full length in bytes without
+ * the NUL. Use it to keep a message, or to hand it to another thread. `out` may be NULL when size_bytes is 0. The
+ * message itself stays. */
 size_t plait_error_copy(char *out, size_t size_bytes);
 
 /* ---- for device kinds and callbacks, which report failures of their own ---- */
 
 /* Sets this thread's message (cut at the record's size) and returns `code`. It says what, where, expected and actual:
- * "mine: a buffer of 4096 bytes, 100 are free". */
+ * "mine: a buffer of 4096 bytes, 100 are free". Arguments may point into the old message. `code` should not be OK: a
+ * success has no message. */
 plait_status plait_error_set(plait_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A failure stored by one thread and raised by another: of a queue, an event. */
+/* A failure stored by one thread and raised by another: of a queue, an event. A plain value that may be copied;
+ * `message` is NUL-terminated. Zeroed: no failure. */
 typedef struct plait_error_record {
     plait_status status;
     char message[PLAIT_ERROR_BYTES];
 } plait_error_record;
 
-/* Copies this thread's message with `status` into *out. */
+/* Copies this thread's message with `status` into *out. Call it on the thread that failed, before anything else there
+ * can fail. */
 void plait_error_save(plait_status status, plait_error_record *out);
-/* Makes *record this thread's message and returns its status. */
+/* Makes *record this thread's message and returns its status. A record of OK changes nothing and gives OK. */
 plait_status plait_error_raise(const plait_error_record *record);
 
-/* Returns the status from the calling function when `expr` fails. For use where nothing needs cleaning up. */
+/* Returns the status from the calling function when `expr` fails. For use where nothing needs cleaning up. `expr` is
+ * evaluated once. */
 #define PLAIT_TRY(expr)                                                                                      \
     do {                                                                                                     \
         plait_status plait_try_status_ = (expr);                                                             \

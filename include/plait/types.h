@@ -1,4 +1,6 @@
-/* Element types and shapes: the vocabulary that every other header uses. */
+/* Element types and shapes: the vocabulary that every other header uses. Not here: what a type's bits mean
+ * (src/tensor/quant, one file a format) and tensors themselves (plait/op.h for kernels, plait/graph.h for builders).
+ * Invariant: the number of a type is its number in GGUF files, so no table translates between the two. */
 #ifndef PLAIT_TYPES_H
 #define PLAIT_TYPES_H
 
@@ -11,9 +13,20 @@
 extern "C" {
 #endif
 
-/* Every element type, one line each: X(NAME, number in GGUF files, elements per block, bytes per block).
- * A type with blocks of one element is plain; the others are quantised, their rows are whole blocks, and each
- * has a file of its own in src/tensor/quant. Numbers and block sizes are those of the GGUF format. */
+/* Every element type, one line each: X(NAME, number in GGUF files, elements per block, bytes per block). A type with
+ * blocks of one element is plain; the others are quantised, their rows are whole blocks, and each has a file of its own
+ * in src/tensor/quant. Numbers and block sizes are those of the GGUF format; numbers that are missing belong to types
+ * that the format gave up or that never stand in files.
+ *
+ * Names say the scheme, the digit the bits of a code (a block's scales come on top: bits per element are 8 * bytes /
+ * elements, 4.5 for Q4_0):
+ *
+ *   Qn_0            one scale: code * d
+ *   Qn_1            scale and offset: code * d + m
+ *   Qn_K            256 elements; sub-blocks have small integer scales of their own
+ *   IQn             points of a fixed grid, or 16 unequal steps (IQ4), instead of evenly spaced codes
+ *   TQn             ternary: -d, 0, d
+ *   MXFP4, NVFP4    4-bit floats under a scale that is a power of two or an 8-bit float */
 #define PLAIT_DTYPE_LIST(X)                                                                                  \
     X(F32, 0, 1, 4)                                                                                          \
     X(F16, 1, 1, 2)                                                                                          \
@@ -49,36 +62,43 @@ extern "C" {
     X(Q1_0, 41, 128, 18)                                                                                     \
     X(Q2_0, 42, 64, 18)
 
+/* A value of this type may come from a file: only numbers that plait_dtype_known accepts are of the list. */
 typedef enum plait_dtype {
 #define PLAIT_DTYPE_ENUM(name, number, elems, bytes) PLAIT_##name = number,
     PLAIT_DTYPE_LIST(PLAIT_DTYPE_ENUM)
 #undef PLAIT_DTYPE_ENUM
 } plait_dtype;
 
-/* One more than the largest number of a dtype: for tables indexed by dtype. */
+/* One more than the largest number of a dtype: for tables indexed by dtype. Not all smaller numbers are types. */
 #define PLAIT_DTYPE_LIMIT 43
 
-/* True when `number` is a dtype of the list. */
+/* True when `number` is a dtype of the list. Never fails, any int: the first question to a number from outside. */
 bool plait_dtype_known(int number);
-/* Name as in the list, "F32", "Q4_K"; "unknown" for other numbers. */
+/* Name as in the list, "F32", "Q4_K"; "unknown" for other numbers. Static. */
 const char *plait_dtype_name(plait_dtype dtype);
-/* Finds a dtype by name, in any letter case; NOT_FOUND with the known names otherwise. */
+/* Finds a dtype by name, in any letter case; NOT_FOUND with the known names otherwise. *out_dtype is set on success
+ * only. */
 plait_status plait_dtype_parse(const char *name, plait_dtype *out_dtype);
 /* Elements and bytes of a block; 0 for unknown numbers. */
 int64_t plait_dtype_block_elems(plait_dtype dtype);
 int64_t plait_dtype_block_bytes(plait_dtype dtype);
 /* True for types with blocks of more than one element. */
 bool plait_dtype_quantised(plait_dtype dtype);
-/* Bytes of a row of n_elems elements; -1 when n_elems is negative, no whole number of blocks, or too large. */
+/* Bytes of a row of n_elems elements; -1 when n_elems is negative, no whole number of blocks, or too large. A row of 0
+ * elements has 0 bytes. Rows lie one behind the other without padding in files; in device memory strides say where they
+ * lie. */
 int64_t plait_dtype_row_bytes(plait_dtype dtype, int64_t n_elems);
 
-/* Tensors have up to four dims; dim 0 is contiguous, as in GGUF. Dims beyond the rank are 1. */
+/* Tensors have up to four dims; dim 0 is contiguous, as in GGUF. Dims beyond the rank are 1. An index (i0, i1, i2, i3)
+ * counts i0 fastest: a weight matrix of k inputs and m outputs has the shape [k, m]. */
 #define PLAIT_MAX_RANK 4
 
-/* A token of a vocabulary: its number, which is its row in the embedding and in the output matrix. */
+/* A token of a vocabulary: its number, which is its row in the embedding and in the output matrix. Never negative; "no
+ * token" is PLAIT_NO_TOKEN of plait/tokenizer.h. */
 typedef int32_t plait_token;
 
-/* Longest name of a tensor, node, dim, device or op, the NUL included. */
+/* Longest name of a tensor, node, dim, device or op, the NUL included. The builder and the reader of files refuse
+ * longer ones. */
 #define PLAIT_MAX_NAME 128
 
 #ifdef __cplusplus
