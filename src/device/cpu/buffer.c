@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* LARGE_BYTES: from here on a buffer is mapped, and pieces of this size are the units of touching: two huge pages of
+ * x86. TOUCH_BYTES: the smallest page that there is. */
 enum { LARGE_BYTES = 4 << 20, TOUCH_BYTES = 4096 };
 
 typedef struct cpu_buffer {
@@ -20,11 +22,14 @@ typedef struct cpu_buffer {
     bool mapped, imported;
 } cpu_buffer;
 
+/* NULL instead of the system's MAP_FAILED, so that callers see one kind of nothing. */
 static void *map_pages(uint64_t size_bytes) {
     void *memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* The reason of a refusal is kept for `describe`; it is no failure of the device, which works with memory from
+ * anywhere. Systems without NUMA and containers that forbid the call are the usual ones. */
 void plait_cpu_try_node(plait_cpu_device *device, int node) {
     device->memory_node = -1;
     if (node < 0) return;
@@ -45,6 +50,7 @@ typedef struct touch_work {
     uint64_t size_bytes;
 } touch_work;
 
+/* The memory is zero before and after: it was just mapped. */
 static void touch(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
     const touch_work *w = (const touch_work *)work;
     uint64_t last = (uint64_t)plait_min_i64((int64_t)w->size_bytes, end * LARGE_BYTES);
@@ -54,6 +60,8 @@ static void touch(const plait_cpu_work *work, int phase, int64_t begin, int64_t 
         *(volatile unsigned char *)(w->bytes + at) = 0;
 }
 
+/* Units are dealt like those of a launch, to bound threads: pages come near to the device, if not each to its own
+ * worker. */
 static void touch_pages(plait_cpu_device *device, void *memory, uint64_t size_bytes) {
     int64_t units = (int64_t)((size_bytes + LARGE_BYTES - 1) / LARGE_BYTES);
     touch_work w = {
@@ -76,6 +84,7 @@ static void *map_buffer(plait_cpu_device *device, uint64_t size_bytes) {
     return memory;
 }
 
+/* Without memory yet; NULL when there is none for the struct. */
 static cpu_buffer *new_buffer(plait_device *device, uint64_t size_bytes, uint32_t usage) {
     cpu_buffer *buffer = plait_alloc_array(1, sizeof *buffer);
     if (!buffer) return NULL;
@@ -83,6 +92,8 @@ static cpu_buffer *new_buffer(plait_device *device, uint64_t size_bytes, uint32_
     return buffer;
 }
 
+/* More than the machine has is refused at once: the system would promise it, and kill the process when it is written.
+ * Of 0 bytes, the allocator gives an address nevertheless, so every buffer is mapped for the host. */
 plait_status plait_cpu_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out) {
     plait_cpu_device *cpu = (plait_cpu_device *)device;
@@ -104,6 +115,8 @@ plait_status plait_cpu_buffer_create(plait_device *device, uint64_t size_bytes, 
     return PLAIT_OK;
 }
 
+/* Nothing is copied and nothing owned: the memory, the mapping of a model's file above all, stays when the buffer
+ * goes. */
 plait_status plait_cpu_buffer_import(plait_device *device, void *host, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out) {
     if (!host && size_bytes)

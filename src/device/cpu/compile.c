@@ -1,5 +1,9 @@
-/* From groups with addresses to a program: calls, tasks, phases, and the places that launch fills in.
- * Invariant: every pointer of the program leads into its own arena or to read-only tables. */
+/* From groups with addresses to a program: calls, tasks, phases, and the places that launch fills in. Not here:
+ * choosing groups (prepare.c), what happens at launch (launch.c).
+ *
+ * Invariant: every pointer of the program leads into its own arena or to read-only tables, except those that launch
+ * fills in. What prepare promised is checked, not believed: a program whose groups, scratch or elided values are not as
+ * they were prepared is refused. */
 #include "base/size.h"
 #include "device/cpu/program.h"
 
@@ -12,6 +16,7 @@ typedef struct builder {
     const plait_group *place; /* of the group at hand */
     int group_index;
     plait_cpu_group group;
+    /* Calls are numbered in the order of the groups, nodes in the order of the segment. */
     int *call_of; /* node -> call */
 } builder;
 
@@ -21,10 +26,14 @@ static plait_status no_memory(size_t n) {
 
 /* ---- tables ---- */
 
+/* At least one element: the arena has no memory of no bytes, and NULL means that there is none. */
 static void *get(builder *b, size_t n, size_t size_bytes) {
     return plait_arena_alloc(&b->program->arena, n ? n : 1, size_bytes);
 }
 
+/* Tables as long as they can become: a task for each phase of each kernel, and one more for each group's rows; an
+ * address for each operand and each kernel's scratch, two for each product or gate (a thread's area, tiles), and a
+ * group's own (its scratch, the input's area). */
 static plait_status make_tables(builder *b) {
     plait_program *p = b->program;
     const plait_segment *segment = b->r->segment;
@@ -53,6 +62,7 @@ static plait_status make_tables(builder *b) {
 
 /* ---- binding ---- */
 
+/* Notes that *address is slot + offset at launch, and that the slot's buffer must reach `bytes` beyond it. */
 static plait_status bind_address(builder *b, void **address, uint32_t slot, uint64_t offset, uint64_t bytes) {
     plait_program *p = b->program;
     uint64_t end;
@@ -67,11 +77,13 @@ static plait_status bind_address(builder *b, void **address, uint32_t slot, uint
     return PLAIT_OK;
 }
 
+/* `offset` in the scratch of the group at hand, which the planner has placed. */
 static plait_status bind_scratch(builder *b, void **address, uint64_t offset, uint64_t bytes) {
     return bind_address(b, address, b->place->scratch_slot, b->place->scratch_offset + offset, bytes);
 }
 
-/* Bytes that the operand spans, in its encoding. */
+/* Bytes that the operand spans, in its encoding. Sizes were checked when the segment was read; what would be negative
+ * is taken as nothing. */
 static uint64_t operand_bytes(const plait_segment_operand *operand) {
     int64_t bytes =
         operand->encoding == PLAIT_ENCODING_FILE
@@ -90,6 +102,8 @@ static bool has_no_memory(const builder *b, const plait_cpu_value *value) {
     return false;
 }
 
+/* Where operand k of a node gets its address and its outermost dim at launch. A result that something finishes has no
+ * address, but its dim is bound all the same: products count their units from it. */
 static plait_status bind_operand(builder *b, int node, int k, plait_operand *target) {
     const plait_segment_operand *operand = plait_cpu_operand(&b->r->segment->nodes[node], k);
     const plait_cpu_value *value = plait_cpu_operand_value(b->r, node, k);
@@ -108,6 +122,8 @@ static plait_status bind_operand(builder *b, int node, int k, plait_operand *tar
     return bind_address(b, &target->data, operand->slot, operand->offset, operand_bytes(operand));
 }
 
+/* The block that kernels of this node will read. Names are copied: the segment is borrowed for the call to compile
+ * only. */
 static plait_status make_call(builder *b, int index, int node) {
     plait_program *p = b->program;
     const plait_segment_node *from = &b->r->segment->nodes[node];
@@ -133,11 +149,13 @@ static plait_cpu_call *call_of(const builder *b, int node) {
 
 /* ---- tasks ---- */
 
+/* Tasks that are added from here on belong to it. */
 static void begin_phase(builder *b) {
     plait_program *p = b->program;
     p->phases[p->work.n_phases++] = (plait_cpu_phase){p->n_tasks, 0, b->group_index};
 }
 
+/* Behind the tasks of the phase that was begun last; the union is the caller's to fill. */
 static plait_cpu_task *add_task(builder *b, int64_t (*units)(const plait_cpu_task *),
                                 void (*run)(const plait_cpu_task *, int64_t, int64_t, int)) {
     plait_program *p = b->program;
@@ -148,6 +166,8 @@ static plait_cpu_task *add_task(builder *b, int64_t (*units)(const plait_cpu_tas
     return task;
 }
 
+/* Phase p of the group is phase p of every member that has so many: kernels with several phases share the barriers.
+ * Scratch is bound behind that, with no bytes of its own: the group's whole scratch was counted already. */
 static plait_status emit_parallel(builder *b) {
     const plait_cpu_group *g = &b->group;
     for (int phase = 0, more = 1; more; phase++) {
@@ -172,6 +192,7 @@ static plait_status emit_parallel(builder *b) {
     return PLAIT_OK;
 }
 
+/* One phase of one task: the chain, and with `input` the preparation of a product's x, column by column. */
 static plait_status emit_rows(builder *b, const plait_cpu_product_input *input) {
     const plait_cpu_group *g = &b->group;
     size_t n = (size_t)g->n_rows;
@@ -191,6 +212,7 @@ static plait_status emit_rows(builder *b, const plait_cpu_product_input *input) 
 
 /* ---- products ---- */
 
+/* Where an add finishes the product, y is the add's output, and the product's own output has dims but no memory. */
 static plait_status fill_product(builder *b, const plait_cpu_group_product *from,
                                  const plait_cpu_product_input *input, plait_cpu_product *out) {
     const plait_cpu_call *call = call_of(b, from->node);
@@ -208,6 +230,8 @@ static plait_status fill_product(builder *b, const plait_cpu_group_product *from
     return bind_scratch(b, &out->thread_area, b->group.thread_area, 0);
 }
 
+/* One task for both products of a gate. Both know the same input and share the thread's area, for they run one after
+ * the other in a unit. */
 static plait_status emit_gated(builder *b, const plait_cpu_group_product *from,
                                const plait_cpu_product_input *input) {
     plait_cpu_gated *gated = get(b, 1, sizeof *gated);
@@ -232,6 +256,8 @@ static plait_status emit_product(builder *b, const plait_cpu_group_product *from
     return PLAIT_OK;
 }
 
+/* Phase 0 is there when x must be quantised or copied, or rows stand before the products; then all products side by
+ * side. x may be the output of a chain that lies in the group's scratch, like any operand. */
 static plait_status emit_products(builder *b) {
     plait_cpu_group *g = &b->group;
     plait_cpu_product_input *input = get(b, 1, sizeof *input);
@@ -261,6 +287,7 @@ static plait_status check_promises(const builder *b) {
     return PLAIT_OK;
 }
 
+/* What the group is, is told anew from its members; scratch is laid out anew and must fit into what was promised. */
 static plait_status emit_group(builder *b, const plait_group *place) {
     plait_cpu_group *g = &b->group;
     memset(g, 0, sizeof *g);
@@ -291,6 +318,8 @@ static plait_status emit_group(builder *b, const plait_group *place) {
     return PLAIT_OK;
 }
 
+/* `elided` is noted before anything else: the layout of scratch depends on it. Ids that the segment does not have are
+ * passed over. */
 plait_status plait_cpu_build_program(plait_program *program, plait_cpu_reading *reading,
                                      const plait_prepared *prepared) {
     builder *b = plait_arena_alloc(&reading->arena, 1, sizeof *b);

@@ -1,5 +1,8 @@
-/* The cpu device: life, facts, and the vtable. Invariant: two cpu devices of this program give the same bytes,
- * whatever their options. */
+/* The cpu device: life, facts, and the vtable. Not here: what options mean (options.c, list.c), memory (buffer.c), what
+ * is fused and compiled (prepare.c, compile.c), running (launch.c, pool.c), queues and events (plait/host_queue.h, as
+ * they are).
+ *
+ * Invariant: two cpu devices of this program give the same bytes, whatever their options. */
 #include "device/cpu/cpu.h"
 
 #include "base/alloc.h"
@@ -18,11 +21,13 @@
 #include <cpuid.h>
 #endif
 
-/* The numbers that kernels give; counts up when any of them changes. The same on every instruction set. */
+/* The numbers that kernels give; counts up when any of them changes. The same on every instruction set, so it makes no
+ * difference to the bytes which cpu device a node is placed on. */
 #define NUMERIC_CLASS "cpu-float-1"
 
 /* ---- life ---- */
 
+/* Of a device at any stage of cpu_create. The pool's threads end here; queues were destroyed before. */
 static void cpu_destroy(plait_device *base) {
     plait_cpu_device *device = (plait_cpu_device *)base;
     if (!device) return;
@@ -30,6 +35,8 @@ static void cpu_destroy(plait_device *base) {
     free(device);
 }
 
+/* A share of a described machine gets threads, but neither binding nor memory of a node: it is there to try out
+ * plans. */
 static plait_status cpu_create(const char *const *options, int n_options, const plait_logger *logger,
                                plait_device **out) {
     plait_cpu_device *device = plait_alloc_array(1, sizeof *device);
@@ -53,7 +60,8 @@ static plait_status cpu_create(const char *const *options, int n_options, const 
 
 /* ---- facts ---- */
 
-/* The processor's own name, for people. */
+/* The processor's own name, for people. CPUID leaves 0x80000002 to 0x80000004 give 16 bytes each of a text of 48, with
+ * NUL at its end, on some processors with blanks in front. */
 static void processor_name(char out[64]) {
     snprintf(out, 64, "processor");
 #if defined(__x86_64__)
@@ -87,7 +95,9 @@ static void describe_all(const plait_cpu_device *device, char *out, size_t capac
              device->n_threads == 1 ? "" : "s", features, share[0] ? ", " : "", share, refused);
 }
 
-/* Of the node whose memory buffers ask for, or of the machine. */
+/* Of the node whose memory buffers ask for, or of the machine. A node cannot have more than the process may use (a
+ * control group's limit), which memory_total_bytes is. A node that cannot be asked is answered for by the machine: what
+ * is told here only bounds plans. */
 static plait_status cpu_memory_query(plait_device *base, uint64_t *out_total_bytes,
                                      uint64_t *out_free_bytes) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
@@ -102,6 +112,8 @@ static plait_status cpu_memory_query(plait_device *base, uint64_t *out_total_byt
     return PLAIT_OK;
 }
 
+/* Unified with every device of the machine's memory, unless this one has a node to itself: two devices of two nodes do
+ * not take each other's memory. max_buffer_bytes is the machine's, since a full node is helped out by others. */
 static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
     plait_device_info info = {.kind = "cpu",
@@ -118,6 +130,7 @@ static plait_status cpu_describe(plait_device *base, plait_device_info *out) {
     return PLAIT_OK;
 }
 
+/* Processors are not lost; a launch that fails is its queue's failure. */
 static plait_status cpu_health(plait_device *device) {
     (void)device;
     return PLAIT_OK;
@@ -128,7 +141,7 @@ static plait_status cpu_launch(plait_device *device, const plait_program *progra
     return plait_cpu_launch((plait_cpu_device *)device, program, slots, dims, trace);
 }
 
-/* The queue's own thread is worker 0 of every launch. */
+/* The queue's own thread is worker 0 of every launch, so it is bound once, here, and not around each launch. */
 static void cpu_queue_begin(plait_device *device) {
     plait_cpu_pool_adopt(((plait_cpu_device *)device)->pool);
 }
@@ -141,12 +154,15 @@ static plait_status cpu_queue_create(plait_device *device, uint32_t flags, plait
 
 /* ---- programs ---- */
 
+/* The answer of the kernel table, which prepare and compile ask again: what is accepted here has a kernel there. */
 bool plait_cpu_supports(plait_device *base, const plait_op_use *use, const plait_encoding *encodings,
                         char *reason, size_t reason_bytes) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
     return plait_cpu_kernel_find(use, encodings, device->features, reason, reason_bytes) != NULL;
 }
 
+/* The segment is read anew: between prepare and compile the planner has set addresses and may have reordered groups,
+ * and nothing of prepare's reading was kept. The program has an arena of its own, the reading's ends here. */
 plait_status plait_cpu_compile(plait_device *base, const plait_segment *segment,
                                const plait_prepared *prepared, plait_program **out) {
     const plait_cpu_device *device = (const plait_cpu_device *)base;
@@ -167,6 +183,7 @@ plait_status plait_cpu_compile(plait_device *base, const plait_segment *segment,
     return PLAIT_OK;
 }
 
+/* Everything that a program has lies in its arena. Accepts NULL, and a program whose building failed. */
 void plait_cpu_program_destroy(plait_device *device, plait_program *program) {
     (void)device;
     if (!program) return;

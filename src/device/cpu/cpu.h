@@ -1,4 +1,6 @@
-/* The cpu device as its own files see it, and its vtable for the registry. */
+/* The cpu device as its own files see it, and its vtable for the registry. The parts of the vtable are declared here by
+ * the file that has them; their contract is that of plait/device.h. Invariant: a device is not changed after it was
+ * created; what changes with launches is in the pool and in programs. */
 #ifndef PLAIT_DEVICE_CPU_CPU_H
 #define PLAIT_DEVICE_CPU_CPU_H
 
@@ -6,6 +8,7 @@
 #include "device/cpu/pool.h"
 #include "plait/device.h"
 
+/* What the registry copies. */
 extern const plait_device_vtable plait_cpu_vtable;
 
 /* Offsets of values are multiples of this: a cache line, and the widest vector. */
@@ -13,6 +16,7 @@ enum { PLAIT_CPU_ALIGNMENT = 64 };
 
 typedef struct plait_cpu_device {
     plait_device base;
+    /* `features` may be fewer than the processor's (isa=). n_threads is share.n_threads. */
     uint32_t features; /* PLAIT_CPU_... bits that kernels may use */
     int n_threads;
     plait_cpu_share share;

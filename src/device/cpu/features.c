@@ -9,6 +9,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+/* Which registers the system saves when it changes threads; readable when OSXSAVE is set. The upper half has nothing of
+ * ours. */
 static uint32_t extended_control_register_0(void) {
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -21,13 +23,17 @@ static int has_all(uint32_t word, uint32_t bits) {
 }
 
 uint32_t plait_cpu_features_detect(void) {
+    /* Leaf 1, ECX: FMA, F16C, OSXSAVE, AVX. PLAIT_CPU_AVX2 stands for FMA and F16C as well, which every kernel of that
+     * set uses. */
     enum { FMA_F16C_OSXSAVE_AVX = 1u << 12 | 1u << 29 | 1u << 27 | 1u << 28 };
+    /* XMM and YMM; with opmasks and both halves of ZMM: a processor may have AVX-512 that its system does not save. */
     enum { YMM_STATE = 0x6, ZMM_STATE = 0xE6 };
     uint32_t a, b, c, d, features = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, FMA_F16C_OSXSAVE_AVX)) return 0;
     uint32_t saved = extended_control_register_0();
     uint32_t b7, c7;
     if (!has_all(saved, YMM_STATE) || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return 0;
+    /* AVX2 is leaf 7, EBX bit 5. Leaf 7 is asked once for AVX-512 too, so its answers get names of their own. */
     if (!has_all(b7, 1u << 5)) return 0;
     features |= PLAIT_CPU_AVX2;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && has_all(a, 1u << 4)) features |= PLAIT_CPU_AVXVNNI;

@@ -1,5 +1,6 @@
-/* Kernels for inputs whose dim 0 is not contiguous: phase 0 copies those inputs dense into scratch, phase 1 is the kernel that
- * takes them so. The bytes of an op do not depend on how its operands lie, and so not on whether somebody copied them first.
+/* Kernels for inputs whose dim 0 is not contiguous: phase 0 copies those inputs dense into scratch, phase 1 is the
+ * kernel that takes them so. The bytes of an op do not depend on how its operands lie, and so not on whether somebody
+ * copied them first.
  *
  * Not here: ops that only move bytes, of which each kernel makes the same ones; products, which gather by themselves.
  * Invariant: both phases see the same inner kernel, for it follows from shapes, types and features alone. */
@@ -18,11 +19,13 @@ static bool is_gathered(const plait_op_use *use, int i) {
     return plait_op_has(use, i) && !plait_cpu_row_contiguous(&use->inputs[i]);
 }
 
+/* Rounded up, so that the next dense input is aligned too. */
 static size_t dense_bytes(const plait_operand *dense) {
     return ((size_t)plait_operand_span_bytes(dense) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-/* The use with its gathered inputs dense, at `scratch` and behind; *out_bytes is what they take. */
+/* The use with its gathered inputs dense, at `scratch` and behind; *out_bytes is what they take. With scratch NULL only
+ * shapes and sizes mean anything. At the bounds it gives the most: dims of a launch are at most that. */
 static plait_op_use make_dense(const plait_op_use *use, void *scratch, size_t *out_bytes) {
     plait_op_use dense = *use;
     size_t at = 0;
@@ -36,12 +39,15 @@ static plait_op_use make_dense(const plait_op_use *use, void *scratch, size_t *o
     return dense;
 }
 
-/* The kernel that takes the dense use; NULL: there is none but the reference. */
+/* The kernel that takes the dense use; NULL: there is none but the reference. Those with several phases or scratch are
+ * left to the reference too: phase 0 and the scratch are taken by the copying. */
 static const plait_cpu_kernel *inner_kernel(const plait_op_use *dense, uint32_t features) {
     const plait_cpu_kernel *inner = plait_cpu_kernel_find_family(dense, NULL, features, NULL, 0);
     return inner && inner->n_phases == 1 && !inner->scratch_bytes ? inner : NULL;
 }
 
+/* Of any op that has rows to gather. `copy` reads each byte once, so copying first would be twice the work; an op that
+ * writes an input, or rows of it, must find those bytes in their place. */
 static bool gathered_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                              size_t reason_bytes) {
     const plait_op *op = use->op;
@@ -66,6 +72,7 @@ static size_t gathered_scratch(const plait_op_use *use, int n_threads) {
     return bytes;
 }
 
+/* Made anew by each piece of work, from the call's own dims: a call is read by all threads, and may not be changed. */
 static plait_cpu_call dense_call(const plait_cpu_call *call) {
     size_t bytes;
     plait_cpu_call dense = *call;
@@ -74,6 +81,7 @@ static plait_cpu_call dense_call(const plait_cpu_call *call) {
     return dense;
 }
 
+/* Rows of all gathered inputs in phase 0; what the inner kernel counts in phase 1. */
 static int64_t gathered_units(const plait_cpu_call *call, int phase) {
     int64_t n = 0;
     if (phase == 1) {
@@ -85,6 +93,7 @@ static int64_t gathered_units(const plait_cpu_call *call, int phase) {
     return n;
 }
 
+/* By blocks of the type, one element or one quantised block at a time: dim 0 may have any stride. */
 static void gather_row(const plait_operand *from, const plait_operand *to, int64_t row) {
     plait_cpu_place place = plait_cpu_place_of(from, row);
     const char *source = plait_cpu_row_at(from, place);

@@ -1,4 +1,8 @@
-/* Reading a segment; telling what a group is from its members; laying out its scratch. */
+/* Reading a segment; telling what a group is from its members; laying out its scratch. Not here: choosing the members
+ * (prepare.c), making tasks of them (compile.c).
+ *
+ * Invariant: prepare and compile see the same group. Both call classify and place, which look at members, shapes and
+ * flags that are the same at both times, never at addresses; so scratch that was promised is scratch that fits. */
 #include "device/cpu/group.h"
 
 #include "base/size.h"
@@ -22,17 +26,20 @@ void plait_cpu_node_use(const plait_segment_node *node, plait_op_use *out, plait
     for (int i = 0; i < node->n_outputs; i++) out->outputs[i] = node->outputs[i].shape;
 }
 
+/* Operand k of a node is there: an output that it has, or an input that is not left out. */
 static bool present(const plait_segment_node *node, int k) {
     if (plait_cpu_is_output(k)) return k - PLAIT_MAX_INPUTS < node->n_outputs;
     return k < node->n_inputs && (node->present >> k & 1u);
 }
 
+/* Of qsort and bsearch. */
 static int by_id(const void *a, const void *b) {
     uint32_t x = ((const plait_cpu_value *)a)->id, y = ((const plait_cpu_value *)b)->id;
     return x < y ? -1 : x > y;
 }
 
-/* All value ids of the segment, sorted, once each. */
+/* All value ids of the segment, sorted, once each; everything else of the values is zero still. The array has room for
+ * all operands, of which the beginning is kept. */
 static plait_status collect_values(plait_cpu_reading *r) {
     const plait_segment *segment = r->segment;
     size_t n_most = (size_t)segment->n_nodes * PLAIT_CPU_MAX_OPERANDS, n = 0;
@@ -53,6 +60,9 @@ plait_cpu_value *plait_cpu_find_value(const plait_cpu_reading *reading, uint32_t
     return bsearch(&key, reading->values, (size_t)reading->n_values, sizeof key, by_id);
 }
 
+/* Enters operand k of node n into its value. A value is needed when its bytes may be read after the segment, were there
+ * before it, or lie in a form that only memory has: weights, packed operands, states that an op writes into (its output
+ * 0 is then the written input). Such values are never elided. */
 static plait_status note_operand(plait_cpu_reading *r, int n, int k) {
     const plait_segment_node *node = &r->segment->nodes[n];
     const plait_segment_operand *operand = plait_cpu_operand(node, k);
@@ -71,7 +81,8 @@ static plait_status note_operand(plait_cpu_reading *r, int n, int k) {
     return PLAIT_OK;
 }
 
-/* A value that nobody here writes comes from outside. */
+/* A value that nobody here writes comes from outside. group_accesses counts writers here, and is cleared again before
+ * prepare uses it. */
 static void note_sources(plait_cpu_reading *r) {
     for (int v = 0; v < r->n_values; v++) r->values[v].group_accesses = 0;
     for (int n = 0; n < r->segment->n_nodes; n++)
@@ -80,6 +91,7 @@ static void note_sources(plait_cpu_reading *r) {
     for (int v = 0; v < r->n_values; v++) r->values[v].needed |= r->values[v].group_accesses == 0;
 }
 
+/* Once for each node of a reading: everything later goes by this choice, of fusion too. */
 static plait_status choose_kernel(plait_cpu_reading *r, int n) {
     const plait_segment_node *node = &r->segment->nodes[n];
     plait_op_use use;
@@ -92,6 +104,8 @@ static plait_status choose_kernel(plait_cpu_reading *r, int n) {
     return PLAIT_OK;
 }
 
+/* One element more than needed everywhere, since a segment may have no nodes and the arena gives no memory for
+ * nothing. */
 static plait_status read_segment(plait_cpu_reading *r) {
     size_t n = (size_t)r->segment->n_nodes;
     r->kernels = plait_arena_alloc(&r->arena, n + 1, sizeof *r->kernels);
@@ -124,6 +138,8 @@ void plait_cpu_reading_deinit(plait_cpu_reading *reading) {
 
 /* ---- relations ---- */
 
+/* By values, not by bytes: operands of one value share bytes, values that overlap otherwise were given to the planner
+ * by ourselves (`shared`), after the groups were chosen. 13 operands a node, all against all. */
 bool plait_cpu_conflict(const plait_cpu_reading *reading, int a, int b) {
     for (int i = 0; i < PLAIT_CPU_MAX_OPERANDS; i++) {
         const plait_cpu_value *value = plait_cpu_operand_value(reading, a, i);
@@ -135,6 +151,8 @@ bool plait_cpu_conflict(const plait_cpu_reading *reading, int a, int b) {
     return false;
 }
 
+/* Strides of dims of one element say nothing. Extents are compared too: two operands that are alike at the bounds may
+ * have unequal dims in a launch. */
 bool plait_cpu_same_operand(const plait_segment_operand *a, const plait_segment_operand *b) {
     if (a->value != b->value || a->view_offset != b->view_offset || a->shape.dtype != b->shape.dtype ||
         a->encoding != b->encoding || a->outer.dim != b->outer.dim)
@@ -149,13 +167,15 @@ bool plait_cpu_same_operand(const plait_segment_operand *a, const plait_segment_
     return true;
 }
 
+/* By the row that was chosen, not by the op: a matmul which only the reference takes is no product. */
 bool plait_cpu_is_product(const plait_cpu_reading *reading, int node) {
     return reading->kernels[node] == &plait_cpu_matmul_kernels[0];
 }
 
 /* ---- finishes ---- */
 
-/* The unfinished product whose result is exactly this operand, read by nobody else; or -1. */
+/* The unfinished product of the group whose result is exactly this operand, read by nobody else; or -1. Two accesses
+ * are the product's write and this read: a third reader would need the sums as they were. */
 static int product_of(const plait_cpu_reading *r, const plait_cpu_group *group, int finish, int input) {
     const plait_cpu_value *value = plait_cpu_operand_value(r, finish, input);
     if (!value || value->needed || value->n_accesses != 2) return -1;
@@ -176,12 +196,15 @@ static bool same_dims(const plait_segment_operand *a, const plait_segment_operan
                                 a->outer.b == b->outer.b && a->outer.c == b->outer.c);
 }
 
+/* Columns of floats that a product's epilogue can read and store: contiguous, whole floats apart. */
 static bool float_columns(const plait_operand *o) {
     return o->dtype == PLAIT_F32 && o->strides[0] == (int64_t)sizeof(float) &&
            o->strides[1] % (int64_t)sizeof(float) == 0;
 }
 
-/* add(product, r) or add(r, product): r has the product's dims, or is one column. */
+/* add(product, r) or add(r, product): r has the product's dims, or is one column that is added to all (a bias, as the
+ * second input only). The sum of two floats does not depend on their order, so either input may be the product's.
+ * Another column's extent would vary with the launch, so a column has none. */
 static bool can_add(const plait_cpu_reading *r, const plait_cpu_group *group, int finish, int *out_index,
                     plait_cpu_group_product *out) {
     const plait_segment_node *node = &r->segment->nodes[finish];
@@ -202,7 +225,9 @@ static bool can_add(const plait_cpu_reading *r, const plait_cpu_group *group, in
     return false;
 }
 
-/* The gate's kernel is the same on tiles as on the whole, so bytes are too. */
+/* The gate's kernel is the same on tiles as on the whole, so bytes are too. A tile is at least one group of rows wide
+ * and at most the whole output; both ends are asked. The kernel must do without barriers and scratch, for it runs
+ * inside of a unit. */
 static bool same_kernel_on_tiles(const plait_cpu_reading *r, int finish) {
     const plait_cpu_kernel *kernel = r->kernels[finish];
     plait_op_use use, tile;
@@ -218,6 +243,8 @@ static bool same_kernel_on_tiles(const plait_cpu_reading *r, int finish) {
     return true;
 }
 
+/* Both inputs are products of this group, and the gate is all that reads them. The partner's own entry is changed by
+ * the caller, which knows whether it takes the offer. */
 static bool can_gate(const plait_cpu_reading *r, const plait_cpu_group *group, int finish, int *out_index,
                      plait_cpu_group_product *out) {
     const plait_segment_node *node = &r->segment->nodes[finish];
@@ -232,6 +259,7 @@ static bool can_gate(const plait_cpu_reading *r, const plait_cpu_group *group, i
     return true;
 }
 
+/* Changes nothing. *out is a copy of the product's entry with the finish in it. */
 bool plait_cpu_can_finish(const plait_cpu_reading *reading, const plait_cpu_group *group, int finish,
                           int *out_index, plait_cpu_group_product *out) {
     switch (reading->segment->nodes[finish].op->id) {
@@ -244,6 +272,7 @@ bool plait_cpu_can_finish(const plait_cpu_reading *reading, const plait_cpu_grou
 
 /* ---- classifying ---- */
 
+/* Quadratic in members, 48 at most. */
 static bool any_conflict(const plait_cpu_reading *r, const plait_cpu_group *group) {
     for (int a = 0; a < group->n; a++)
         for (int b = a + 1; b < group->n; b++)
@@ -251,6 +280,8 @@ static bool any_conflict(const plait_cpu_reading *r, const plait_cpu_group *grou
     return false;
 }
 
+/* Without products: members that are independent run side by side, others as rows, which each of them must be able to
+ * do. */
 static bool classify_rows(const plait_cpu_reading *r, plait_cpu_group *group) {
     group->n_rows = group->n;
     group->kind = any_conflict(r, group) ? PLAIT_CPU_ROWS : PLAIT_CPU_PARALLEL;
@@ -259,6 +290,8 @@ static bool classify_rows(const plait_cpu_reading *r, plait_cpu_group *group) {
     return true;
 }
 
+/* Members stand in the order rows, products, finishes; the first product ends the rows, the first that is none ends the
+ * products. A group of one node is PARALLEL, or PRODUCTS with one product. */
 bool plait_cpu_group_classify(const plait_cpu_reading *reading, plait_cpu_group *group) {
     int at = 0;
     group->n_products = group->n_rows = 0;
@@ -287,6 +320,8 @@ bool plait_cpu_group_classify(const plait_cpu_reading *reading, plait_cpu_group 
 
 /* ---- scratch ---- */
 
+/* Bytes behind what is reserved, rounded up so that the next piece is aligned; *out_offset counts from the start of the
+ * scratch. */
 static plait_status reserve(plait_cpu_group *group, uint64_t bytes, uint64_t *out_offset) {
     uint64_t end;
     if (!plait_add_u64(group->scratch_bytes, bytes, &end) ||
@@ -304,6 +339,8 @@ static bool finished(const plait_cpu_group *group, int node) {
     return false;
 }
 
+/* Values that are left out of memory but still made whole: rows of a chain that its later nodes read. Each is written
+ * once in a group, so outputs are the places to look. */
 static plait_status place_elided(const plait_cpu_reading *r, plait_cpu_group *group) {
     for (int i = 0; i < group->n; i++)
         for (int k = PLAIT_MAX_INPUTS; k < PLAIT_CPU_MAX_OPERANDS; k++) {
@@ -314,6 +351,9 @@ static plait_status place_elided(const plait_cpu_reading *r, plait_cpu_group *gr
     return PLAIT_OK;
 }
 
+/* Scratch of a product group: the input's area, an area for each thread as large as the hungriest product's, and, with
+ * a gate, two tiles for each thread. Whether x is quantised is a matter of the kernels, which agree within a dtype;
+ * products of one x may be of several. */
 static plait_status place_products(const plait_cpu_reading *r, plait_cpu_group *group) {
     const plait_operand *x = &r->segment->nodes[group->products[0].node].inputs[1].shape;
     size_t thread_bytes = 0;
@@ -336,6 +376,7 @@ static plait_status place_products(const plait_cpu_reading *r, plait_cpu_group *
     return reserve(group, threads * 2 * (uint64_t)group->tile_floats * sizeof(float), &group->tiles);
 }
 
+/* Each member's own, side by side, since members of a PARALLEL group run at the same time. */
 static plait_status place_kernels(const plait_cpu_reading *r, plait_cpu_group *group) {
     for (int i = 0; i < group->n; i++) {
         const plait_cpu_kernel *kernel = r->kernels[group->members[i]];
@@ -348,6 +389,7 @@ static plait_status place_kernels(const plait_cpu_reading *r, plait_cpu_group *g
     return PLAIT_OK;
 }
 
+/* A ROWS group has its elided values only: run_rows uses no scratch. */
 plait_status plait_cpu_group_place(const plait_cpu_reading *reading, plait_cpu_group *group) {
     group->scratch_bytes = 0;
     PLAIT_TRY(place_elided(reading, group));

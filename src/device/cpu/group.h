@@ -25,8 +25,9 @@
 /* A value of the segment (what operands with equal value ids address). */
 typedef struct plait_cpu_value {
     uint32_t id;
-    int n_accesses;      /* operands in the segment */
-    bool needed;         /* outside of the segment, or it is no plain temporary */
+    int n_accesses; /* operands in the segment */
+    bool needed;    /* outside of the segment, or it is no plain temporary */
+    /* `elided` is set by prepare's choice, and by compile from what was prepared. */
     bool elided;         /* never exists in memory outside of its group's scratch */
     uint64_t span_bytes; /* from the storage's start to the last byte of any operand */
     uint64_t scratch;    /* offset in the group's scratch, when elided and still stored there */

@@ -1,4 +1,6 @@
-/* Running a program: addresses and dims go into the calls, every task counts its units, the pool does the rest.
+/* Running a program: addresses and dims go into the calls, every task counts its units, the pool does the rest. Not
+ * here: how units are spread over threads (pool.c), what they compute (kernels).
+ *
  * Invariant: nothing is allocated, and nothing outside of the bound buffers is touched: sizes of slots and values of
  * dims are checked first. */
 #include "device/cpu/program.h"
@@ -18,13 +20,16 @@ void plait_cpu_kernel_run(const plait_cpu_task *task, int64_t begin, int64_t end
     task->kernel.kernel->run(task->kernel.call, task->kernel.phase, begin, end, thread);
 }
 
+/* Rows of the chain, flattened over dims 1 to 3; of an input alone, its columns. Where a chain makes the input, its
+ * rows are those columns (prepare has made sure of it). */
 int64_t plait_cpu_rows_units(const plait_cpu_task *task) {
     if (task->rows.n == 0) return task->rows.input->x->dims[1];
     const plait_operand *y = &task->rows.calls[0]->use.outputs[0];
     return y->dims[1] * y->dims[2] * y->dims[3];
 }
 
-/* In blocks that stay in the nearest cache from one node of the chain to the next. */
+/* In blocks that stay in the nearest cache from one node of the chain to the next: 4096 floats are 16 KiB of the widest
+ * node's output. All nodes of the chain do a block before the next one begins, and then its columns are quantised. */
 void plait_cpu_rows_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread) {
     enum { BLOCK_FLOATS = 4096 };
     const plait_operand *wide = task->rows.n ? &task->rows.calls[0]->use.outputs[0] : task->rows.input->x;
@@ -38,6 +43,7 @@ void plait_cpu_rows_run(const plait_cpu_task *task, int64_t begin, int64_t end, 
     }
 }
 
+/* Tasks of products and of gates have the same units, groups of rows of the weight. */
 int64_t plait_cpu_product_task_units(const plait_cpu_task *task) {
     return plait_cpu_product_units(task->product);
 }
@@ -54,13 +60,16 @@ void plait_cpu_gated_task_run(const plait_cpu_task *task, int64_t begin, int64_t
     plait_cpu_gated_run(task->gated, begin, end, thread);
 }
 
-/* The first thread that comes to a phase says when it began. */
+/* The first thread that comes to a phase says when it began. The load keeps the others from reading the clock; of two
+ * that come together one wins. __atomic functions, since the array is plain memory that is cleared between launches. */
 static void note_begin(uint64_t *begin_ns) {
     uint64_t none = 0;
     if (__atomic_load_n(begin_ns, __ATOMIC_RELAXED)) return;
     __atomic_compare_exchange_n(begin_ns, &none, plait_time_ns(), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* Units of a phase are those of its tasks, one task's behind the other's; a piece that the pool hands out may reach
+ * over several of them. The work is the first member of its program. */
 void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
     const plait_program *program = (const plait_program *)work;
     const plait_cpu_phase *p = &program->phases[phase];
@@ -76,6 +85,9 @@ void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, i
 
 /* ---- launch ---- */
 
+/* Before anything is written or run, so that a launch which is refused has no effect. A slot that no operand of any
+ * bytes lies in may be absent. Values of dims up to their bounds are what the program was compiled for: scratch and
+ * slots are sized by the bounds. */
 static plait_status check(const plait_program *program, plait_buffer *const *slots, const int64_t *dims) {
     for (int s = 0; s < program->n_slots; s++) {
         if (program->slot_bytes[s] == 0) continue;
@@ -97,7 +109,8 @@ static plait_status check(const plait_program *program, plait_buffer *const *slo
     return PLAIT_OK;
 }
 
-/* Writes into the working memory; the caller holds the pool. */
+/* Writes into the working memory; the caller holds the pool. Dims first: units are counted from them. Strides stay,
+ * since only outermost dims vary. */
 static void bind(plait_program *program, plait_buffer *const *slots, const int64_t *dims) {
     for (int i = 0; i < program->n_bind_dims; i++)
         *program->bind_dims[i].dim = plait_extent_value(&program->bind_dims[i].extent, 0, dims);
@@ -115,7 +128,9 @@ static void bind(plait_program *program, plait_buffer *const *slots, const int64
     }
 }
 
-/* Turns the first error word into a failure that names its node, and clears all. */
+/* Turns the first error word into a failure that names its node, and clears all, for the next launch uses the same
+ * words. Kernels only note a bad id: they cannot fail, and go on with a row of zeros or none. The workers' stores
+ * happened before the last barrier. */
 static plait_status check_words(const plait_program *program) {
     plait_status status = PLAIT_OK;
     for (int i = 0; i < program->n_calls; i++) {
@@ -146,6 +161,9 @@ static void collect_spans(const plait_program *program, plait_launch_trace *trac
     }
 }
 
+/* Everything that a launch changes, including the program's error words and times, is under the pool's lock: one launch
+ * of a device at a time, whichever queue it comes from. The cast gives up const for the working memory alone
+ * (program.h). */
 plait_status plait_cpu_launch(plait_cpu_device *device, const plait_program *program,
                               plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace) {
     PLAIT_TRY(check(program, slots, dims));

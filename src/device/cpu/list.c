@@ -1,5 +1,8 @@
-/* Lists of cpu items: a device of each NUMA node, and fair shares for those that name none. Invariant: an item that this
- * file does not understand stays as it is, so that creating it says what is wrong; whatever is given out is given once. */
+/* Lists of cpu items: a device of each NUMA node, and fair shares for those that name none. What an item became is
+ * written as options again, so a device is made the same way whether a list or a person named its processors.
+ *
+ * Not here: what a device does with its processors (share.c). Invariant: an item that this file does not understand
+ * stays as it is, so that creating it says what is wrong; whatever is given out is given once. */
 #include "base/alloc.h"
 #include "base/os.h"
 #include "base/size.h"
@@ -9,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MAX_OPTIONS as in the registry, which refuses longer items when it creates them. MAX_DEVICES bounds what numa=each of
+ * many items may become before the list's own limit is looked at. */
 enum { MAX_OPTIONS = 32, MAX_DEVICES = 4096 };
 
 /* A device to be. */
@@ -21,6 +26,8 @@ typedef struct entry {
     plait_cpuset processors;
 } entry;
 
+/* entries: in the order of the items, those of one item's nodes in the order of nodes. threads:
+ * plait_context_options.threads, for items that name none; 0: nobody said. */
 typedef struct expansion {
     const plait_topology *topology; /* NULL: not needed */
     const char *const *items;
@@ -56,6 +63,8 @@ static plait_status add_entry(expansion *e, const entry *what) {
     return PLAIT_OK;
 }
 
+/* An entry for each node that is the first one near to some processor, with those processors: together they use every
+ * processor once. Nodes of memory alone make none. */
 static plait_status add_each_node(expansion *e, const plait_cpu_options *options, entry what) {
     const plait_topology *t = e->topology;
     if (options->wish.processors)
@@ -74,6 +83,9 @@ static plait_status add_each_node(expansion *e, const plait_cpu_options *options
     return PLAIT_OK;
 }
 
+/* An item that cannot be read takes part in nothing: it counts as placed, without processors, and is emitted as it
+ * stands. One that names a node of the topology has that node's processors; one whose node does not exist has none, and
+ * fails when it is created. */
 static plait_status add_item(expansion *e, int item) {
     plait_cpu_options options;
     bool out_of_memory;
@@ -94,7 +106,9 @@ static plait_status add_item(expansion *e, int item) {
 
 /* ---- threads ---- */
 
-/* What the placed ones leave: the set, and how many threads it may keep busy. */
+/* What the placed ones leave: the set, and how many threads it may keep busy. The two differ under a quota of processor
+ * time, which bounds threads and not processors. A placed item takes as many as it has threads, at most its processors;
+ * without a number of threads, all of them. */
 static int left_over(const expansion *e, plait_cpuset *out) {
     plait_topology_processors(e->topology, out);
     int64_t busy = e->topology->is_this_machine ? plait_os_processors() : e->topology->n_processors;
@@ -108,7 +122,9 @@ static int left_over(const expansion *e, plait_cpuset *out) {
     return (int)plait_max_i64(plait_min_i64(busy, plait_cpuset_count(out)), 0);
 }
 
-/* Threads of those that are not placed; returns their sum. */
+/* Threads of those that are not placed; returns their sum. Items that name their threads keep them; what is left over
+ * is cut evenly among the others, one at least each, so the sum may be more than there are processors: nobody is dealt
+ * any then. */
 static int64_t settle_threads(expansion *e, int processors) {
     int64_t rest = processors, open = 0, sum = 0, index = 0;
     for (int i = 0; i < e->n; i++)
@@ -121,6 +137,7 @@ static int64_t settle_threads(expansion *e, int processors) {
         entry *x = &e->entries[i];
         if (x->placed) continue;
         if (x->threads == 0) {
+            /* The parts of an even cut, which differ by one at most. */
             int64_t n = plait_part_start(rest, index + 1, open) - plait_part_start(rest, index, open);
             x->threads = (int)plait_min_i64(n, PLAIT_CPU_MAX_THREADS);
             index++;
@@ -149,7 +166,8 @@ static int run_length(const plait_topology *t, const plait_cpuset *left, int fir
 }
 
 /* Deals the processors of a kind (-1: of all), in the topology's order: each entry takes runs until it has come to its
- * share, counted from the beginning so that roundings do not add up. */
+ * share, counted from the beginning so that roundings do not add up. Neighbours of the list are neighbours on the
+ * machine, so what an entry gets is near together. n_threads: of all entries that are dealt to, at least 1. */
 static void deal_kind(expansion *e, const plait_cpuset *left, int64_t n_threads, int kind, manner how) {
     const plait_topology *t = e->topology;
     int64_t total = 0, given = 0, wanted = 0;
@@ -162,7 +180,9 @@ static void deal_kind(expansion *e, const plait_cpuset *left, int64_t n_threads,
         if (!plait_cpuset_has(left, t->processors[i].number) || (kind >= 0 && t->processors[i].kind != kind))
             continue;
         n = run_length(t, left, i, how);
-        /* A run belongs to the entry in whose share its middle lies. */
+        /* A run belongs to the entry in whose share its middle lies, given + n / 2 of total against wanted of
+         * n_threads, both sides doubled to stay in integers. With the last entry `wanted` is n_threads, which no middle
+         * of a run is beyond, so `to` never passes the end. */
         while (to < 0 || (2 * given + n) * n_threads > 2 * total * wanted) {
             do to++;
             while (e->entries[to].placed);
@@ -173,6 +193,8 @@ static void deal_kind(expansion *e, const plait_cpuset *left, int64_t n_threads,
     }
 }
 
+/* One attempt, from nothing; false when somebody would get fewer processors than threads. Shares are in proportion to
+ * threads, so that happens through rounding, by cores of two threads above all. */
 static bool deal(expansion *e, const plait_cpuset *left, int64_t n_threads, manner how) {
     for (int i = 0; i < e->n; i++)
         if (!e->entries[i].placed) e->entries[i].processors = (plait_cpuset){0};
@@ -184,7 +206,9 @@ static bool deal(expansion *e, const plait_cpuset *left, int64_t n_threads, mann
     return true;
 }
 
-/* Where there is not enough for all threads, nobody gets processors of his own. */
+/* Where there is not enough for all threads, nobody gets processors of his own: bound threads would wait for each other
+ * where unbound ones are spread by the system. Whole cores of every kind in proportion are tried first, then single
+ * processors of every kind, then single processors of whatever kind. */
 static void share_out(expansion *e) {
     static const manner manners[] = {{true, true}, {false, true}, {false, false}};
     plait_cpuset left;
@@ -199,7 +223,7 @@ static void share_out(expansion *e) {
 
 /* ---- writing ---- */
 
-/* The item's own options, less those that the entry settles. */
+/* The item's own options, less those that the entry settles: of numa=each, the numa. */
 static void append_options(plait_strbuf *out, const char *item, const entry *x) {
     for (const char *p = item; *p;) {
         size_t n = strcspn(p, ":");
@@ -211,6 +235,7 @@ static void append_options(plait_strbuf *out, const char *item, const entry *x) 
     }
 }
 
+/* In the form that cores= takes. A set may be long, so it is measured first. Failing, the text carries the failure. */
 static void append_processors(plait_strbuf *out, const plait_cpuset *set) {
     size_t n = plait_cpuset_print(set, '+', NULL, 0);
     char *text = plait_alloc_array(n + 1, 1);
@@ -223,6 +248,9 @@ static void append_processors(plait_strbuf *out, const plait_cpuset *set) {
     free(text);
 }
 
+/* Options that the list has settled stand behind the item's own: threads when the item names none, processors that were
+ * dealt. A device of numa=each names its processors as well as its node: processors near to two nodes belong to one
+ * device. */
 static plait_status emit_entry(const expansion *e, const entry *x, plait_strbuf *text, plait_item_sink *emit,
                                void *user) {
     const char *item = e->items[x->source];
@@ -237,6 +265,8 @@ static plait_status emit_entry(const expansion *e, const entry *x, plait_strbuf 
     return emit(user, x->source, plait_strbuf_text(text));
 }
 
+/* Entries are owned here and freed whatever happens. A topology of NULL is for a single item, which has nobody to share
+ * with. */
 static plait_status expand(expansion *e, int n_items, plait_item_sink *emit, void *user) {
     plait_strbuf text;
     plait_status status = PLAIT_OK;
@@ -259,6 +289,7 @@ plait_status plait_cpu_expand_on(const plait_topology *topology, const char *con
     return expand(&e, n_items, emit, user);
 }
 
+/* The usual list, one item without a node, is passed on without reading any topology. hwloc is asked only for nodes. */
 plait_status plait_cpu_expand(const char *const *items, int n_items, int threads, plait_item_sink *emit,
                               void *user) {
     plait_topology topology;

@@ -1,4 +1,5 @@
-/* What the options of a cpu item ask for: threads, processors, a NUMA node, instruction sets. Invariant: an option that
+/* What the options of a cpu item ask for: threads, processors, a NUMA node, instruction sets. Not here: what several
+ * items of a list leave open for each other (list.c), and what a share is made of (share.c). Invariant: an option that
  * cannot be had is refused with what could be had instead. */
 #include "device/cpu/options.h"
 #include "base/os.h"
@@ -11,6 +12,7 @@
 
 /* ---- values ---- */
 
+/* More threads than processors are allowed: they are how a launch with many threads is tested on a small machine. */
 static plait_status parse_threads(const char *value, int *out) {
     char *end;
     long n = strtol(value, &end, 10);
@@ -21,7 +23,9 @@ static plait_status parse_threads(const char *value, int *out) {
     return PLAIT_OK;
 }
 
-/* Limits the instruction sets to one name and what it comes with, as far as the processor has them. */
+/* Limits the instruction sets to one name and what it comes with, as far as the processor has them. *features: what it
+ * has, in; what may be used, out. The sets are no chain: avxvnni is the 256-bit form of what avx512vnni has in 512
+ * bits, and a processor may have either without the other. */
 static plait_status parse_isa(const char *value, uint32_t *features) {
     static const struct {
         const char *name;
@@ -46,6 +50,7 @@ static plait_status parse_isa(const char *value, uint32_t *features) {
                        "isa is \"%.40s\"; known: portable, avx2, avxvnni, avx512, avx512vnni", value);
 }
 
+/* Only the form is checked; whether there is such a node is asked of the topology when the share is made. */
 static plait_status parse_numa(const char *value, plait_cpu_options *out) {
     char *end;
     long n = strtol(value, &end, 10);
@@ -57,6 +62,7 @@ static plait_status parse_numa(const char *value, plait_cpu_options *out) {
     return PLAIT_OK;
 }
 
+/* The set lives in *out, which wish.processors points into: hence *out must not move. */
 static plait_status parse_cores(const char *value, plait_cpu_options *out) {
     plait_status status = plait_error_context(plait_cpuset_parse(value, &out->processors), "cores");
     if (status == PLAIT_OUT_OF_RANGE) status = PLAIT_INVALID_ARGUMENT; /* wrong usage all the same */
@@ -66,6 +72,7 @@ static plait_status parse_cores(const char *value, plait_cpu_options *out) {
 
 /* ---- options ---- */
 
+/* The position in `keys` is the case; a text without '=' has a key of no length, which is unknown like any other. */
 static plait_status parse_option(const char *option, plait_cpu_options *out) {
     static const char *const keys[] = {"threads", "isa", "numa", "cores"};
     const char *value = strchr(option, '=');
@@ -82,7 +89,8 @@ static plait_status parse_option(const char *option, plait_cpu_options *out) {
     }
 }
 
-/* numa=each of one item: a device list makes an item of each node of it, so here there must be one. */
+/* numa=each of one item: a device list makes an item of each node of it, so here there must be one. *out is set when
+ * there is exactly one node that has processors of its own. */
 static plait_status only_node(const plait_topology *topology, int *out) {
     int n = 0;
     for (int i = 0; i < topology->n_nodes; i++)
@@ -109,6 +117,8 @@ static plait_status choose_share(plait_cpu_options *wanted, plait_cpu_share *out
     return status;
 }
 
+/* What no option names: as many threads as the process may keep busy, no node, all instruction sets of the
+ * processor. */
 plait_status plait_cpu_options_parse(const char *const *options, int n_options, plait_cpu_options *out) {
     *out = (plait_cpu_options){.wish = {.limit = plait_os_processors(), .node = -1},
                                .features = plait_cpu_features_detect()};

@@ -1,4 +1,6 @@
-/* What the options of a cpu item ask for, and what a list of items makes of what they leave open. */
+/* What the options of a cpu item ask for, and what a list of items makes of what they leave open. Not here: shares and
+ * threads themselves (share.h, pool.h). Invariant: parsing asks nothing of the machine but its instruction sets and the
+ * number of processors, so that a list for another machine can be read. */
 #ifndef PLAIT_DEVICE_CPU_OPTIONS_H
 #define PLAIT_DEVICE_CPU_OPTIONS_H
 

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MOST_SPIN_NS, LEAST_SPIN_NS: between them each worker's spin times adapt. TAKE_SHARE: a worker takes a quarter of
+ * what is left of a range, so pieces get smaller towards its end, where somebody may come to help. */
 enum {
     WORKER_BITS = 9, /* of the launch word: number of workers, at most PLAIT_CPU_MAX_THREADS */
     MOST_SPIN_NS = 30000,
@@ -70,7 +72,9 @@ struct plait_cpu_pool {
 
 /* ---- waiting ---- */
 
-/* Spins until *word - before >= n; false when the time is over. */
+/* Spins until *word - before >= n; false when the time is over. The difference is taken modulo 2^32, so words may wrap.
+ * The clock is read once in SPINS_PER_LOOK looks, and the time begins with its first reading: the shortest waits never
+ * read it. *spin_ns doubles after success and halves after failure, between LEAST_SPIN_NS and MOST_SPIN_NS. */
 static bool spin(_Atomic uint32_t *word, uint32_t before, uint32_t n, uint64_t *spin_ns) {
     uint64_t start = 0, now = 0;
     do {
@@ -88,7 +92,9 @@ static bool spin(_Atomic uint32_t *word, uint32_t before, uint32_t n, uint64_t *
     return false;
 }
 
-/* Returns when *word - before >= n. */
+/* Returns when *word - before >= n. A sleeper counts itself before it looks at the word, and who changes the word does
+ * so before it looks at the count, both sequentially consistent: none of them misses the other. The futex compares the
+ * word once more. */
 static void wait_growth(bool may_spin, _Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t before,
                         uint32_t n, uint64_t *spin_ns) {
     if (may_spin && spin(word, before, n, spin_ns)) return;
@@ -97,10 +103,14 @@ static void wait_growth(bool may_spin, _Atomic uint32_t *word, _Atomic uint32_t 
     atomic_fetch_sub(sleepers, 1);
 }
 
+/* After the word was changed. Without sleepers it costs a load and no system call. */
 static void wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers) {
     if (atomic_load(sleepers)) plait_futex_wake(word, INT32_MAX);
 }
 
+/* The last one to arrive wakes the sleepers and goes on without waiting. `before` is the worker's own: what `arrived`
+ * was when the phase began follows from how many barriers of this launch it has passed, so nobody has to reset a
+ * counter. */
 static void barrier(plait_cpu_pool *pool, int thread) {
     home_range *own = &pool->ranges[thread];
     uint32_t before = own->before_barrier, n = (uint32_t)pool->n_workers;
@@ -118,23 +128,28 @@ static int64_t grain_of(int64_t units) {
     return units / INT32_MAX + 1;
 }
 
+/* A range as one word, so that owner and helpers take from both ends with one compare-and-swap. */
 static uint64_t pair(int64_t next, int64_t end) {
     return (uint64_t)next << 32 | (uint64_t)end;
 }
 
-/* Where the home range of a worker begins, of n units: the same for equal n, so that rows stay with their worker. */
+/* Where the home range of a worker begins, of n units: the same for equal n, so that rows stay with their worker, in
+ * whose cache they are. n is below 2^31 and weights together below 2^19, so the product is far from 2^63. */
 static int64_t home_start(const plait_cpu_pool *pool, int64_t n, int thread) {
     if (pool->even) return plait_part_start(n, thread, pool->n_workers);
     return n * pool->weights[thread] / pool->weights[pool->n_workers];
 }
 
+/* The range is one worker's own part, in grains, whose number is at most INT32_MAX. Released by the store, and by the
+ * barrier that follows: helpers read it behind that. */
 static void publish(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
     int64_t units = work->units[phase], grain = grain_of(units), n = (units + grain - 1) / grain;
     uint64_t range = pair(home_start(pool, n, thread), home_start(pool, n, thread + 1));
     atomic_store_explicit(&pool->ranges[thread].left[phase & 1], range, memory_order_release);
 }
 
-/* Takes a piece of a range: from the front for its owner, from the back for others. False when it is empty. */
+/* Takes a piece of a range: from the front for its owner, from the back for others, so that they meet in the middle and
+ * the owner walks through memory in order. False when it is empty. A failed exchange has read the range anew. */
 static bool take(_Atomic uint64_t *left, bool own, int64_t *out_begin, int64_t *out_end) {
     uint64_t range = atomic_load_explicit(left, memory_order_acquire);
     for (;;) {
@@ -149,13 +164,15 @@ static bool take(_Atomic uint64_t *left, bool own, int64_t *out_begin, int64_t *
     }
 }
 
+/* `end` of the last grain may lie beyond the units. */
 static void run_range(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int owner, int thread) {
     int64_t units = work->units[phase], grain = grain_of(units), begin, end;
     while (take(&pool->ranges[owner].left[phase & 1], owner == thread, &begin, &end))
         work->run(work, phase, begin * grain, plait_min_i64(end * grain, units), thread);
 }
 
-/* True when everybody else has arrived at the next barrier, soon. */
+/* True when everybody else has arrived at the next barrier, soon: then no range has anything left, and looking through
+ * all of them would only move their cache lines. */
 static bool others_are_done(const plait_cpu_pool *pool, int thread) {
     uint32_t before = pool->ranges[thread].before_barrier, others = (uint32_t)pool->n_workers - 1;
     for (int i = 0; i < (pool->may_spin ? SPINS_BEFORE_HELP : 1); i++) {
@@ -165,7 +182,8 @@ static bool others_are_done(const plait_cpu_pool *pool, int thread) {
     return false;
 }
 
-/* The worker's own range, then those of who is late. */
+/* The worker's own range, then those of who is late, beginning with its neighbour: helpers of one late worker start at
+ * different ones. */
 static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phase, int thread) {
     run_range(pool, work, phase, thread, thread);
     if (others_are_done(pool, thread)) return;
@@ -175,11 +193,15 @@ static void run_share(plait_cpu_pool *pool, const plait_cpu_work *work, int phas
 
 /* ---- phases ---- */
 
+/* Phases that worker 0 does by itself: of one unit, or of none. */
 static bool alone(const plait_cpu_work *work, int phase) {
     return work->units[phase] <= 1;
 }
 
-/* All phases, as worker `thread` does them. `work` may be gone once the last barrier is passed. */
+/* All phases, as worker `thread` does them. `work` may be gone once the last barrier is passed, so nothing of it is
+ * read behind that. No barrier stands between two phases that only worker 0 works in. The ranges of phase p + 1 go
+ * where those of p - 1 were, which nobody takes from since the barrier behind p - 1; where that barrier was left out,
+ * nobody ever did. */
 static void run_phases(plait_cpu_pool *pool, const plait_cpu_work *work, int thread) {
     const int last = work->n_phases - 1;
     for (int p = 0; p <= last; p++) {
@@ -207,11 +229,14 @@ static void begin_launch(plait_cpu_pool *pool, int n) {
     wake(&pool->launch, &pool->sleeping);
 }
 
+/* Every phase as one piece. Units are cut nowhere, which no kernel's bytes depend on. */
 static void run_alone(const plait_cpu_work *work) {
     for (int p = 0; p < work->n_phases; p++)
         if (work->units[p] > 0) work->run(work, p, 0, work->units[p], 0);
 }
 
+/* Everything that workers read is written before begin_launch announces it. With one worker, or with work for one,
+ * nobody is woken. */
 void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
     if (work->n_phases == 0) return;
     int n = plait_processors_take(&pool->user);
@@ -229,6 +254,8 @@ void plait_cpu_pool_run(plait_cpu_pool *pool, const plait_cpu_work *work) {
     plait_processors_give(&pool->user);
 }
 
+/* Idle until the launch word changes. What it says tells whether this worker takes part; only then is anything else of
+ * the launch read. Spinning when idle is for times when processors are plenty, which is asked anew each time. */
 static void *worker_main(void *argument) {
     worker *self = argument;
     plait_cpu_pool *pool = self->pool;
@@ -259,6 +286,8 @@ static void try_binding(plait_cpu_pool *pool) {
         snprintf(pool->unbound_reason, sizeof pool->unbound_reason, "%s", plait_error_message());
 }
 
+/* Prefix sums of weights, and whether all are equal, in which case ranges are cut evenly to the unit (the quotient of
+ * weights could round otherwise). */
 static void weigh(plait_cpu_pool *pool) {
     pool->even = true;
     for (int i = 0; i < pool->n_threads; i++) {
@@ -269,6 +298,7 @@ static void weigh(plait_cpu_pool *pool) {
     }
 }
 
+/* Names are at most 15 bytes, which is the system's limit for names of threads. */
 static plait_status start_worker(plait_cpu_pool *pool, int number) {
     worker *w = &pool->workers[number];
     char name[16];
@@ -282,6 +312,7 @@ static plait_status start_worker(plait_cpu_pool *pool, int number) {
     return PLAIT_OK;
 }
 
+/* Failing, what is there is the destroyer's: workers that never started are zeroed, and joining them does nothing. */
 static plait_status start(plait_cpu_pool *pool) {
     size_t n = (size_t)pool->n_threads;
     if (pthread_mutex_init(&pool->holder, NULL) != 0) return plait_error_memory("lock of the cpu threads", 0);
@@ -298,6 +329,8 @@ static plait_status start(plait_cpu_pool *pool) {
     return PLAIT_OK;
 }
 
+/* may_spin: spinning threads beyond the processors would keep away the ones that they wait for. The user joins last:
+ * `user` must be complete, and a pool that failed was never counted. */
 plait_status plait_cpu_pool_create(const plait_cpu_share *share, plait_cpu_pool **out) {
     plait_cpu_pool *pool = plait_alloc_aligned(64, sizeof *pool);
     if (!pool) return plait_error_memory("cpu threads", sizeof *pool);
@@ -319,6 +352,7 @@ plait_status plait_cpu_pool_create(const plait_cpu_share *share, plait_cpu_pool 
     return PLAIT_OK;
 }
 
+/* No launch runs, so all workers wait at the launch word. `stop` is set before the word changes, and read behind it. */
 void plait_cpu_pool_destroy(plait_cpu_pool *pool) {
     if (!pool) return;
     plait_processors_leave(&pool->user);
@@ -342,10 +376,13 @@ const char *plait_cpu_pool_unbound_reason(const plait_cpu_pool *pool) {
 
 /* ---- the holder ---- */
 
+/* Queue threads call this once; plait_cpu_pool_acquire then finds them where they should be, and changes nothing. */
 void plait_cpu_pool_adopt(const plait_cpu_pool *pool) {
     if (pool->bound) plait_thread_bind(NULL, &pool->share.kinds[0].processors);
 }
 
+/* The holder is worker 0, so it runs where worker 0's home ranges are. Binding is undone by the release, for a thread
+ * of the caller may have a place of its own. */
 void plait_cpu_pool_acquire(plait_cpu_pool *pool) {
     pthread_mutex_lock(&pool->holder);
     if (!pool->bound) return;

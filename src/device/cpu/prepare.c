@@ -2,6 +2,9 @@
  * not in a group yet and looks a bounded way ahead for nodes that may join it. A node may join when nothing before it
  * that stays behind touches what it touches.
  *
+ * Not here: what kinds of groups there are (group.h), which kernel a node gets (kernels.c), tasks and addresses
+ * (compile.c).
+ *
  * Invariant: between two nodes that touch a value which one of them writes, program order is kept: by the order of
  * groups, by the phases of a group, or because both work row by row on the same rows. */
 #include "base/alloc.h"
@@ -11,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* WINDOW: how far a group looks ahead, which bounds the time of preparing: linear in nodes, times WINDOW.
+ * MAX_CHAIN_ROW: floats of a row that may be part of a chain; longer rows leave the near caches between one node and
+ * the next. */
 enum { WINDOW = 64, MAX_CHAIN_ROW = 16384 };
 
 typedef struct chooser {
@@ -27,6 +33,8 @@ static const plait_segment_node *node_of(const chooser *c, int n) {
 
 /* ---- scans ---- */
 
+/* Node n runs after the group that is being chosen: what it touches may not be touched across it. Stamps instead of
+ * flags, so that a scan begins without clearing all values. */
 static void leave_behind(chooser *c, int n) {
     for (int k = 0; k < PLAIT_CPU_MAX_OPERANDS; k++) {
         plait_cpu_value *value = plait_cpu_operand_value(c->r, n, k);
@@ -38,7 +46,8 @@ static void leave_behind(chooser *c, int n) {
     }
 }
 
-/* Nothing that is left behind before the node touches what it touches. */
+/* Nothing that is left behind before the node touches what it touches: it reads nothing that was skipped by its writer,
+ * and writes nothing that was skipped by a reader or writer. */
 static bool ready(const chooser *c, int n) {
     for (int k = 0; k < PLAIT_CPU_MAX_OPERANDS; k++) {
         const plait_cpu_value *value = plait_cpu_operand_value(c->r, n, k);
@@ -49,12 +58,16 @@ static bool ready(const chooser *c, int n) {
     return true;
 }
 
+/* In the order of joining, which is program order within a scan. */
 static void add_member(chooser *c, int n) {
     c->group.members[c->group.n++] = n;
     c->done[n] = true;
 }
 
-/* Adds every node of the window that is ready and wanted. */
+/* Adds every node of the window that is ready and wanted; the others are left behind, in this scan. Scans follow each
+ * other for rows, products and finishes, so a node that the first one leaves behind may join in a later one, at a later
+ * place of the group. Members that have joined before are passed over: whoever joins later runs behind them, or beside
+ * them without conflict, which `wants` has to see to. */
 static void scan(chooser *c, bool (*wants)(chooser *c, int n)) {
     int end = (int)plait_min_i64((int64_t)c->first + WINDOW, c->r->segment->n_nodes);
     c->stamp++;
@@ -69,6 +82,7 @@ static void scan(chooser *c, bool (*wants)(chooser *c, int n)) {
 
 /* ---- rows ---- */
 
+/* Dims 1 to 3 and their extent are alike, so row i of one is row i of the other in every launch. */
 static bool same_rows(const plait_segment_operand *a, const plait_segment_operand *b) {
     for (int d = 1; d < PLAIT_MAX_RANK; d++)
         if (a->shape.dims[d] != b->shape.dims[d]) return false;
@@ -88,7 +102,8 @@ static bool has_rows(const chooser *c, int n) {
     return true;
 }
 
-/* Where two nodes of a chain touch one value, and one writes it, they must mean the same rows of it. */
+/* Where two nodes of a chain touch one value, and one writes it, they must mean the same rows of it: then running all
+ * nodes on a block of rows, block after block on any thread, keeps the order between them. */
 static bool rows_agree(const chooser *c, int a, int b) {
     const plait_segment_operand *rows = &node_of(c, a)->outputs[0];
     for (int i = 0; i < PLAIT_CPU_MAX_OPERANDS; i++)
@@ -103,7 +118,8 @@ static bool rows_agree(const chooser *c, int a, int b) {
     return true;
 }
 
-/* Continues the chain: same rows, and made from what the chain makes. */
+/* Continues the chain: same rows, and made from what the chain makes. Without that link nodes would be better beside
+ * each other than one after the other. */
 static bool wants_rows(chooser *c, int n) {
     bool linked = false;
     if (!has_rows(c, n) ||
@@ -118,7 +134,8 @@ static bool wants_rows(chooser *c, int n) {
 
 /* ---- products ---- */
 
-/* The x of a product is made by the chain, row for row. */
+/* The x of a product is made by the chain, row for row: the rows phase then quantises each of its columns right after
+ * they are made. Batched x (dims 2 and 3) has rows that are not its columns. */
 static bool made_by_chain(const chooser *c, const plait_segment_operand *x) {
     bool made = false;
     for (int i = 0; i < c->group.n_rows; i++) {
@@ -130,12 +147,16 @@ static bool made_by_chain(const chooser *c, const plait_segment_operand *x) {
     return made && x->shape.dims[2] == 1 && x->shape.dims[3] == 1;
 }
 
+/* From this member of the group on: behind the rows, there is the barrier between the two phases that settles
+ * conflicts. */
 static bool conflicts_from(const chooser *c, int first_member, int n) {
     for (int i = first_member; i < c->group.n; i++)
         if (plait_cpu_conflict(c->r, c->group.members[i], n)) return true;
     return false;
 }
 
+/* All products of a group read the same x, operand by operand. One that nothing was chained in front of brings its own
+ * x; one behind a chain must read what the chain makes, for phase 0 walks over the columns of x. */
 static bool wants_product(chooser *c, int n) {
     plait_cpu_group *g = &c->group;
     if (!plait_cpu_is_product(c->r, n) || g->n_products == PLAIT_CPU_MAX_PRODUCTS) return false;
@@ -147,7 +168,8 @@ static bool wants_product(chooser *c, int n) {
     return true;
 }
 
-/* A finish may touch what the other products and finishes touch only where it takes their sums. */
+/* A finish may touch what the other products and finishes touch only where it takes their sums: products of a group run
+ * at the same time, in one phase. What the rows touch is settled by the barrier. */
 static bool wants_finish(chooser *c, int n) {
     plait_cpu_group *g = &c->group;
     plait_cpu_group_product finished;
@@ -169,7 +191,8 @@ static bool wants_finish(chooser *c, int n) {
 
 /* ---- side by side ---- */
 
-/* Its result is the x of a product, which would rather have it in its own group. */
+/* Its result is the x of a product, which would rather have it in its own group: there its rows are quantised while
+ * they are in the cache. */
 static bool feeds_product(const chooser *c, int n) {
     int end = (int)plait_min_i64((int64_t)n + WINDOW, c->r->segment->n_nodes);
     for (int m = n + 1; m < end; m++)
@@ -179,6 +202,7 @@ static bool feeds_product(const chooser *c, int n) {
     return false;
 }
 
+/* Independent of all members, and not better kept for a product's chain. */
 static bool wants_beside(chooser *c, int n) {
     if (plait_cpu_is_product(c->r, n) || conflicts_from(c, 0, n)) return false;
     return !(has_rows(c, n) && feeds_product(c, n));
@@ -186,7 +210,8 @@ static bool wants_beside(chooser *c, int n) {
 
 /* ---- groups ---- */
 
-/* The next group, members in the order in which a group has them. */
+/* The next group, members in the order in which a group has them: rows, products, finishes. A chain of one node that no
+ * product wants is a single node like any other, so it is given company for its phase. */
 static void choose(chooser *c) {
     int first = c->first;
     memset(&c->group, 0, sizeof c->group);
@@ -207,6 +232,8 @@ static void choose(chooser *c) {
         scan(c, wants_beside);
 }
 
+/* Accesses by members of this group alone; called with +1, and with -1 when the group is done, which clears it in time
+ * proportional to the group. */
 static void count_accesses(chooser *c, int change) {
     for (int i = 0; i < c->group.n; i++)
         for (int k = 0; k < PLAIT_CPU_MAX_OPERANDS; k++) {
@@ -215,7 +242,8 @@ static void count_accesses(chooser *c, int change) {
         }
 }
 
-/* Values that only this group touches never exist outside of its scratch. */
+/* Values that only this group touches never exist outside of its scratch. All accesses of the segment are the group's,
+ * at least two of them: a result that nobody reads has to go somewhere, and goes where the planner says. */
 static void elide(chooser *c, plait_prepared *out) {
     for (int i = 0; i < c->group.n; i++)
         for (int k = PLAIT_MAX_INPUTS; k < PLAIT_CPU_MAX_OPERANDS; k++) {
@@ -228,7 +256,10 @@ static void elide(chooser *c, plait_prepared *out) {
         }
 }
 
-/* An output may lie over an input that nobody else in the group touches. */
+/* An output may lie over an input that nobody else in the group touches. The op must say that it can run in place on
+ * that input (in_place_inputs); both must lie alike, element on element, and at the beginning of their storage, since
+ * sharing is by storage. An op that writes an input has its output there already. Whether the input is dead behind the
+ * group is for the planner to know. */
 static void share(chooser *c, plait_prepared *out) {
     for (int i = 0; i < c->group.n; i++) {
         const plait_segment_node *node = node_of(c, c->group.members[i]);
@@ -250,6 +281,8 @@ static void share(chooser *c, plait_prepared *out) {
     }
 }
 
+/* Classifying what was just chosen cannot fail, unless choosing and classifying disagree, which compile would find out
+ * too late. */
 static plait_status finish_group(chooser *c, plait_prepared *out, int *n_ordered) {
     const plait_segment_node *node = node_of(c, c->group.members[0]);
     if (!plait_cpu_group_classify(c->r, &c->group))
@@ -269,6 +302,7 @@ static plait_status finish_group(chooser *c, plait_prepared *out, int *n_ordered
     return PLAIT_OK;
 }
 
+/* Tables as long as they can become. n_groups and the others count as entries are made. */
 static plait_status reserve(const plait_cpu_reading *r, plait_prepared *out, bool **out_done) {
     size_t n = (size_t)r->segment->n_nodes;
     out->groups = plait_alloc_array(n, sizeof *out->groups);
@@ -280,6 +314,8 @@ static plait_status reserve(const plait_cpu_reading *r, plait_prepared *out, boo
     return plait_error_memory("preparing a segment", n * sizeof *out->groups);
 }
 
+/* The chooser holds a whole group, too much for a stack that may be a small thread's, so it lies in the reading's
+ * arena. */
 static plait_status prepare(plait_cpu_reading *r, plait_prepared *out, bool *done) {
     chooser *c = plait_arena_alloc(&r->arena, 1, sizeof *c);
     int n_ordered = 0;

@@ -1,5 +1,8 @@
 /* Parts of product groups. A weight that has a packed form but lies in file form is packed group by group into the
- * thread's area right before it is used, so that both forms give the same bytes. */
+ * thread's area right before it is used, so that both forms give the same bytes.
+ *
+ * Not here: the kernels (matmul/), which products meet in a group (prepare.c). Invariant: a row of a result depends on
+ * that row of w and on x alone, never on where units, tiles or threads begin. */
 #include "device/cpu/product.h"
 
 #include "base/size.h"
@@ -7,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* TILE_FLOATS: 64 KiB a tile, two of which stay in a core's own cache while a gate reads them. */
 enum { GROUP = PLAIT_CPU_GROUP_ROWS, TILE_FLOATS = 16384 };
 
 static size_t round64(size_t bytes) {
@@ -15,6 +19,8 @@ static size_t round64(size_t bytes) {
 
 /* ---- input ---- */
 
+/* Columns that are not contiguous, or not whole floats apart: kernels read x by float pointers and a stride in
+ * floats. */
 bool plait_cpu_input_gathers(const plait_operand *x) {
     return (x->strides[0] != (int64_t)sizeof(float) && x->dims[0] > 1) ||
            x->strides[1] % (int64_t)sizeof(float) != 0;
@@ -24,12 +30,14 @@ static size_t gathered_bytes(const plait_operand *x) {
     return round64((size_t)(x->dims[0] * x->dims[1]) * sizeof(float));
 }
 
+/* The dense copy of x first, then its quantised columns, which are made from the copy if there is one. */
 size_t plait_cpu_input_bytes(const plait_operand *x, bool gathers, bool quantises) {
     size_t bytes = gathers ? gathered_bytes(x) : 0;
     if (quantises) bytes += round64((size_t)plait_cpu_columns_bytes(x->dims[0], x->dims[1]));
     return bytes;
 }
 
+/* The floats that products read: x itself, or the dense copy, whose columns follow each other. */
 static const float *input_floats(const plait_cpu_product_input *input, int64_t *out_stride) {
     *out_stride = input->gathers ? input->x->dims[0] : input->x->strides[1] / (int64_t)sizeof(float);
     return input->gathers ? input->area : input->x->data;
@@ -39,6 +47,7 @@ static void *input_columns(const plait_cpu_product_input *input) {
     return (char *)input->area + (input->gathers ? gathered_bytes(input->x) : 0);
 }
 
+/* Element by element, by bytes: strides may be anything, so x need not even be aligned to floats. */
 void plait_cpu_input_run(const plait_cpu_product_input *input, int64_t begin, int64_t end) {
     const plait_operand *x = input->x;
     int64_t stride;
@@ -58,7 +67,8 @@ const plait_cpu_matmul *plait_cpu_product_kernel(plait_dtype dtype, uint32_t fea
     return plait_cpu_matmul_find(dtype, features);
 }
 
-/* Bytes of 16 dense rows in file form, for weights whose dim 0 is not contiguous. */
+/* Bytes of 16 dense rows in file form, for weights whose dim 0 is not contiguous; 0 where it is. Block formats have a
+ * stride from block to block. */
 static size_t dense_bytes(const plait_operand *w) {
     bool dense = w->strides[0] == plait_dtype_block_bytes(w->dtype) || w->dims[0] <= 1;
     return dense ? 0 : round64((size_t)(GROUP * plait_dtype_row_bytes(w->dtype, w->dims[0])));
@@ -68,6 +78,8 @@ static size_t packed_group_bytes(const plait_operand *w) {
     return round64((size_t)plait_max_i64(plait_cpu_packed_bytes(w->dtype, w->dims[0], GROUP), 0));
 }
 
+/* Kernel scratch first; for a weight in file form that kernels want packed, the packed group behind it, and behind that
+ * its dense rows. */
 size_t plait_cpu_product_thread_bytes(const plait_operand *w, plait_encoding encoding) {
     size_t bytes = PLAIT_CPU_MATMUL_SCRATCH_BYTES;
     if (encoding == PLAIT_ENCODING_FILE && plait_cpu_packs(w->dtype))
@@ -75,12 +87,14 @@ size_t plait_cpu_product_thread_bytes(const plait_operand *w, plait_encoding enc
     return bytes;
 }
 
+/* Groups of rows: packing is by groups, and so are whole cache lines of y, where its columns begin on one. */
 int64_t plait_cpu_product_units(const plait_cpu_product *product) {
     const plait_operand *y = product->y;
     return y->dims[1] > 0 ? (y->dims[0] + GROUP - 1) / GROUP : 0;
 }
 
-/* Packs one group from file form; returns it. */
+/* Packs rows [row, row + rows) from file form, up to GROUP of them; returns the packed group, at `area`. `row` is a
+ * multiple of GROUP. Only the first group of a matrix is written there, so rows are numbered from 0. */
 static const void *pack_group(const plait_cpu_product *product, int64_t row, int64_t rows,
                               unsigned char *area) {
     const plait_operand *w = product->w;
@@ -101,6 +115,8 @@ static const void *pack_group(const plait_cpu_product *product, int64_t row, int
     return area;
 }
 
+/* All of the product, before rows are skipped. An addend of one column has a stride of 0: every column adds the
+ * same. */
 static plait_cpu_matmul_args product_args(const plait_cpu_product *product, float *y, int64_t y_stride,
                                           void *scratch) {
     const plait_operand *w = product->w, *add = product->add;
@@ -124,7 +140,8 @@ static plait_cpu_matmul_args product_args(const plait_cpu_product *product, floa
     return args;
 }
 
-/* The same product for rows from `row` on only: they become rows 0 and up. */
+/* The same product for rows from `row` on only, a multiple of GROUP: they become rows 0 and up. y is the caller's
+ * affair. */
 static void skip_rows(const plait_cpu_product *product, plait_cpu_matmul_args *args, int64_t row) {
     const char *w = args->w;
     w += product->packed ? plait_cpu_packed_bytes(args->dtype, args->k, row) : row * args->w_stride_bytes;
@@ -132,7 +149,8 @@ static void skip_rows(const plait_cpu_product *product, plait_cpu_matmul_args *a
     if (args->r) args->r += row;
 }
 
-/* Rows [begin, end) into y, where row begin + r of column i is y[i * y_stride + r]. */
+/* Rows [begin, end) into y, where row begin + r of column i is y[i * y_stride + r]. A packed weight goes to the kernel
+ * in one call; one that is packed here goes group by group, since the thread's area holds one. */
 static void run_rows(const plait_cpu_product *product, int64_t begin, int64_t end, float *y, int64_t y_stride,
                      int thread) {
     unsigned char *area = (unsigned char *)product->thread_area + (size_t)thread * product->thread_bytes;
@@ -156,10 +174,13 @@ void plait_cpu_product_run(const plait_cpu_product *product, int64_t begin, int6
 
 /* ---- gates ---- */
 
+/* At least one group of rows of all columns. */
 int64_t plait_cpu_gated_tile_floats(int64_t n) {
     return plait_max_i64(TILE_FLOATS, GROUP * n);
 }
 
+/* Inputs are tiles; the output keeps its strides, for the gate writes straight into y. Rows of a tile are padded to
+ * whole groups, so every column of it begins on a line. */
 void plait_cpu_gated_tile_use(const plait_op_use *gate, int64_t rows, int64_t n, plait_op_use *out) {
     *out = *gate;
     for (int i = 0; i < 3; i++) {
@@ -173,6 +194,8 @@ void plait_cpu_gated_tile_use(const plait_op_use *gate, int64_t rows, int64_t n,
     }
 }
 
+/* Rows [row, end) of both products into tiles, then the gate over them. The kernel runs as a call of its own, of one
+ * thread and all its units, inside of this unit. */
 static void run_tile(const plait_cpu_gated *gated, int64_t row, int64_t end, float *a, float *b, int thread) {
     const plait_operand *y = &gated->call->use.outputs[0];
     plait_cpu_call tile = {.n_threads = 1, .features = gated->call->features};
@@ -186,6 +209,7 @@ static void run_tile(const plait_cpu_gated *gated, int64_t row, int64_t end, flo
     gated->kernel->run(&tile, 0, 0, gated->kernel->units(&tile, 0), 0);
 }
 
+/* As many groups of rows at a time as a tile holds; y has columns, or there would be no units. */
 void plait_cpu_gated_run(const plait_cpu_gated *gated, int64_t begin, int64_t end, int thread) {
     const plait_operand *y = &gated->call->use.outputs[0];
     int64_t last = plait_min_i64(end * GROUP, y->dims[0]);
@@ -197,6 +221,9 @@ void plait_cpu_gated_run(const plait_cpu_gated *gated, int64_t begin, int64_t en
 
 /* ---- the row of the table ---- */
 
+/* What products cannot read or store falls to gathered kernels and the reference. A weight whose rows are not
+ * contiguous is taken only if it is packed on the way, where elements are picked one by one. x is taken however it
+ * lies. */
 static bool matmul_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                            size_t reason_bytes) {
     const plait_operand *w = &use->inputs[0], *y = &use->outputs[0];
@@ -223,12 +250,16 @@ static bool quantises(const plait_operand *w) {
     return plait_cpu_product_kernel(w->dtype, 0)->quantised_x;
 }
 
+/* As for a file-form weight, the larger case: whether it is packed is not asked here, and the few bytes do not
+ * matter. */
 static size_t matmul_scratch(const plait_op_use *use, int n_threads) {
     const plait_operand *w = &use->inputs[0], *x = &use->inputs[1];
     return plait_cpu_input_bytes(x, plait_cpu_input_gathers(x), quantises(w)) +
            (size_t)n_threads * plait_cpu_product_thread_bytes(w, PLAIT_ENCODING_FILE);
 }
 
+/* The input and the product of a node that runs by itself are made anew in each call from the call's operands: kernels
+ * keep nothing. */
 static plait_cpu_product_input alone_input(const plait_cpu_call *call) {
     const plait_operand *x = &call->use.inputs[1];
     return (plait_cpu_product_input){.x = x,
@@ -251,6 +282,7 @@ static plait_cpu_product alone_product(const plait_cpu_call *call, const plait_c
                                .thread_bytes = plait_cpu_product_thread_bytes(w, PLAIT_ENCODING_FILE)};
 }
 
+/* Phase 0 has no units when x can be read as it lies. */
 static int64_t matmul_units(const plait_cpu_call *call, int phase) {
     plait_cpu_product_input input = alone_input(call);
     plait_cpu_product product = alone_product(call, &input);

@@ -1,8 +1,9 @@
 /* Reference kernels as table rows. Whether the rows of an op are independent is read from its factors: dims 1 to 3 of
- * the output are the same index in the same place of every input, or not there. Such an op runs row by row on slices
- * of its operands; any other one runs whole, on one thread.
+ * the output are the same index in the same place of every input, or not there. Such an op runs row by row on slices of
+ * its operands; any other one runs whole, on one thread.
  *
- * Invariant: both ways give the bytes of one whole call. */
+ * Not here: the references themselves (src/op). Invariant: both ways give the bytes of one whole call, and between them
+ * every op has a row, so the device lacks none. */
 #include "device/cpu/reference.h"
 
 #include "base/size.h"
@@ -11,6 +12,7 @@
 
 /* ---- whole ---- */
 
+/* The last resort takes everything in file form. */
 static bool whole_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                           size_t reason_bytes) {
     (void)use, (void)encodings, (void)reason, (void)reason_bytes;
@@ -22,6 +24,7 @@ static size_t whole_scratch(const plait_op_use *use, int n_threads) {
     return use->op->reference_scratch ? use->op->reference_scratch(use) : 0;
 }
 
+/* One unit, so one thread, whatever the shapes: a reference may do anything with its operands. */
 static int64_t whole_units(const plait_cpu_call *call, int phase) {
     (void)call, (void)phase;
     return 1;
@@ -34,6 +37,8 @@ static void whole_run(const plait_cpu_call *call, int phase, int64_t begin, int6
 
 /* ---- by rows ---- */
 
+/* Dim `dim` of the input has the factors of that dim of the output, or none at all: then it is of size 1, and serves
+ * all rows. */
 static bool same_place(const plait_factor_operand *input, const plait_factor_operand *output, int dim) {
     const plait_factor_dim *a = &input->dims[dim], *b = &output->dims[dim];
     if (dim >= input->rank || a->n == 0) return true;
@@ -53,6 +58,9 @@ static bool not_elsewhere(const plait_factor_operand *input, const plait_factor_
     return true;
 }
 
+/* Reductions and the like have factors of other kinds than FREE and WHOLE: their rows are not made alone. An op that
+ * writes an input, reads ids that decide which rows it touches, or has scratch, is left to run whole. Asked of the op,
+ * not of the use: all its shapes have the same answer. */
 static bool rows_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                          size_t reason_bytes) {
     (void)encodings;
@@ -70,6 +78,7 @@ static bool rows_accepts(const plait_op_use *use, const plait_encoding *encoding
     return true;
 }
 
+/* A row of the output is one call of the reference. */
 static int64_t rows_units(const plait_cpu_call *call, int phase) {
     const plait_operand *y = &call->use.outputs[0];
     (void)phase;
@@ -86,6 +95,7 @@ static void slice(plait_operand *o, const int64_t at[PLAIT_MAX_RANK]) {
     o->data = data;
 }
 
+/* Rows are numbered with dim 1 fastest. The use is copied for each row, since slicing changes dims and addresses. */
 static void rows_do(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_op_use *use = &call->use;
     const plait_operand *y = &use->outputs[0];

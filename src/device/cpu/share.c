@@ -1,5 +1,6 @@
-/* Shares: which processors, then how many threads of each kind, then the weight of a thread. Invariant: equal wishes and
- * topologies make equal shares. */
+/* Shares: which processors, then how many threads of each kind, then the weight of a thread. Not here: the binding of
+ * threads (pool.c), dealing processors to several devices (list.c). Invariant: equal wishes and topologies make equal
+ * shares. */
 #include "device/cpu/share.h"
 
 #include "base/size.h"
@@ -15,6 +16,7 @@ void plait_cpu_share_plain(int n_threads, plait_cpu_share *out) {
     *out = (plait_cpu_share){.n_threads = n_threads, .node = -1, .is_this_machine = true};
 }
 
+/* The last kind takes whatever is beyond the others, so every number of worker has a kind. */
 int plait_cpu_share_kind_of(const plait_cpu_share *share, int worker) {
     for (int k = 0; k + 1 < share->n_kinds; k++) {
         if (worker < share->kinds[k].n_threads) return k;
@@ -25,11 +27,15 @@ int plait_cpu_share_kind_of(const plait_cpu_share *share, int worker) {
 
 /* ---- processors ---- */
 
+/* Cuts the share's processors to those near to the node. only_node: no other node has memory, so this one's is the
+ * machine's, which every device shares. */
 static plait_status choose_node(const plait_cpu_wish *wish, const plait_topology *topology,
                                 plait_cpu_share *share) {
     char known[128] = "none";
     size_t n = 0;
     int index = plait_topology_find_node(topology, wish->node);
+    /* For the message: nodes with a processor that may be used. It is made first, for it is needed for both ways to
+     * fail. */
     for (int i = 0; i < topology->n_nodes && n < sizeof known; i++)
         if (plait_cpuset_next(&topology->nodes[i].processors, 0) >= 0)
             n += (size_t)snprintf(known + n, sizeof known - n, n ? ", %d" : "%d", topology->nodes[i].number);
@@ -46,6 +52,8 @@ static plait_status choose_node(const plait_cpu_wish *wish, const plait_topology
     return PLAIT_OK;
 }
 
+/* All that may be used, cut to the node's, cut to those that the wish names. Each of the named ones must be left by
+ * then: a smaller share than was asked for would be silently slower. */
 static plait_status choose_processors(const plait_cpu_wish *wish, const plait_topology *topology,
                                       plait_cpu_share *share) {
     char text[128];
@@ -73,8 +81,8 @@ typedef struct core_counts {
     int cores[PLAIT_TOPOLOGY_MAX_KINDS];
 } core_counts;
 
-/* Fills the kinds that have processors in the share. Processors of a topology are sorted, so those of a core follow each
- * other. */
+/* Fills the kinds that have processors in the share, fastest first as the topology has them. Processors of a topology
+ * are sorted, so those of a core follow each other, and a change of the core's number counts a core. */
 static void collect_kinds(const plait_topology *topology, plait_cpu_share *share, core_counts *counts) {
     for (int k = 0; k < topology->n_kinds; k++) {
         plait_cpu_share_kind *kind = &share->kinds[share->n_kinds];
@@ -93,7 +101,7 @@ static void collect_kinds(const plait_topology *topology, plait_cpu_share *share
 }
 
 /* A thread for each core, the fastest first; then the cores' other processors; then, when there are more threads than
- * processors, all over again. */
+ * processors, all over again. Ends, since a share has a processor: some round places at least one. */
 static void place_threads(plait_cpu_share *share, const core_counts *counts) {
     int left = share->n_threads;
     while (left > 0)
@@ -107,7 +115,9 @@ static void place_threads(plait_cpu_share *share, const core_counts *counts) {
             }
 }
 
-/* A kind's cores together do their speed, and a bit more where they have second threads; its threads share that. */
+/* A kind's cores together do their speed, and a bit more where they have second threads; its threads share that.
+ * Threads beyond the processors add nothing, and make everybody's part smaller. At least 1: a thread of no weight would
+ * have no home range. */
 static void weigh_threads(plait_cpu_share *share, const core_counts *counts) {
     for (int k = 0; k < share->n_kinds; k++) {
         plait_cpu_share_kind *kind = &share->kinds[k];
@@ -121,6 +131,8 @@ static void weigh_threads(plait_cpu_share *share, const core_counts *counts) {
 
 /* ---- making ---- */
 
+/* Bound are shares that somebody asked for, and those with cores of unequal speed. The plain share, all processors of
+ * one kind, is written as no kinds at all: its threads are placed by the system. */
 plait_status plait_cpu_share_make(const plait_cpu_wish *wish, const plait_topology *topology,
                                   plait_cpu_share *out) {
     plait_cpu_share share = {.node = -1, .is_this_machine = topology->is_this_machine};
@@ -141,6 +153,7 @@ plait_status plait_cpu_share_make(const plait_cpu_wish *wish, const plait_topolo
 
 /* ---- for people ---- */
 
+/* Cut to fit: the list of kinds matters less than the line that it stands in. */
 static void describe_kinds(const plait_cpu_share *share, char *out, size_t capacity) {
     size_t n = 0;
     for (int k = 0; k < share->n_kinds && n < capacity; k++) {

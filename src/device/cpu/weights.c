@@ -1,4 +1,5 @@
-/* Weights in packed form: when they are offered, packing and unpacking by all threads, and row lookups.
+/* Weights in packed form: when they are offered, packing and unpacking by all threads, and row lookups. Not here: the
+ * packings (matmul/packing.h), and whether an offer is taken (the planner).
  *
  * A packing serves products and row lookups that read the whole tensor; any other reader keeps a weight in file form.
  * Invariant: packing keeps every bit; unpack gives the file's bytes back. */
@@ -19,6 +20,9 @@ enum { GROUP = PLAIT_CPU_GROUP_ROWS };
 
 /* ---- offers ---- */
 
+/* Every reader can live with the packed form, and one of them is a product: a table that is only looked up wins nothing
+ * by it. A view would address bytes of the file form, so readers are of the whole tensor. Stacks of matrices (dims 2
+ * and 3) are not packed. */
 static bool serves(const plait_weight_use *use) {
     bool product = false;
     if (!plait_cpu_packs(use->dtype) || use->dims[2] != 1 || use->dims[3] != 1) return false;
@@ -32,6 +36,7 @@ static bool serves(const plait_weight_use *use) {
     return product;
 }
 
+/* "cpu/q4_0x16": the dtype in lower case, and the rows of a group. */
 static void packing_name(plait_dtype dtype, char out[32]) {
     char name[16];
     snprintf(name, sizeof name, "%s", plait_dtype_name(dtype));
@@ -40,6 +45,7 @@ static void packing_name(plait_dtype dtype, char out[32]) {
     snprintf(out, 32, "cpu/%sx%d", name, GROUP);
 }
 
+/* One offer at most. A packed size of -1 is a row length that the packing cannot have. */
 plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *use,
                                  plait_encoding_offer *offers, int *n_offers) {
     (void)device;
@@ -57,6 +63,8 @@ plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *u
 
 /* ---- packing ---- */
 
+/* A job of the pool; the work is its first member. k: elements of a row; rows [first, end); row_bytes: from row to row
+ * of the file form. */
 typedef struct pack_work {
     plait_cpu_work work;
     plait_dtype dtype;
@@ -65,6 +73,7 @@ typedef struct pack_work {
     int64_t k, first, end, row_bytes;
 } pack_work;
 
+/* A unit is a group of rows; the last one may have fewer. */
 static void run_pack(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
     const pack_work *w = (const pack_work *)work;
     int64_t row = w->first + begin * GROUP, last = plait_min_i64(w->first + end * GROUP, w->end);
@@ -80,6 +89,7 @@ static void run_unpack(const plait_cpu_work *work, int phase, int64_t begin, int
                      w->row_bytes);
 }
 
+/* On the calling thread and all workers; launches of this device wait meanwhile, since the pool has one holder. */
 static void run_work(plait_cpu_device *device, pack_work *w) {
     int64_t units = (w->end - w->first + GROUP - 1) / GROUP;
     w->work.n_phases = 1;
@@ -89,6 +99,8 @@ static void run_work(plait_cpu_device *device, pack_work *w) {
     plait_cpu_pool_release(device->pool);
 }
 
+/* whole_groups: packing writes whole groups, padding included, so its rows must begin and end at groups or at the
+ * tensor's end; unpacking may begin anywhere. */
 static plait_status check(const plait_operand *shape, plait_encoding encoding, int64_t row_begin,
                           int64_t row_end, bool whole_groups) {
     if (encoding != PLAIT_CPU_ENCODING_PACKED || !plait_cpu_packs(shape->dtype))
@@ -108,10 +120,12 @@ static plait_status check(const plait_operand *shape, plait_encoding encoding, i
     return PLAIT_OK;
 }
 
+/* After check, which has refused the shapes that have none. */
 static uint64_t packed_bytes(const plait_operand *shape) {
     return (uint64_t)plait_cpu_packed_bytes(shape->dtype, shape->dims[0], shape->dims[1]);
 }
 
+/* The region is that of the whole weight, whichever rows come: each group's place in it follows from its number. */
 plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *source, plait_encoding encoding,
                                  int64_t row_begin, int64_t row_end, plait_region target) {
     PLAIT_TRY(check(source, encoding, row_begin, row_end, true));
@@ -129,6 +143,7 @@ plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *sour
     return PLAIT_OK;
 }
 
+/* Reading is by rows, not by groups, so any range will do; `target` gets them dense. */
 plait_status plait_cpu_unpack_rows(plait_device *device, const plait_operand *shape, plait_encoding encoding,
                                    int64_t row_begin, int64_t row_end, plait_region source, void *target) {
     unsigned char *from;
@@ -148,6 +163,7 @@ plait_status plait_cpu_unpack_rows(plait_device *device, const plait_operand *sh
 
 /* ---- get_rows of a packed table ---- */
 
+/* Only tables that are packed; those in file form are the family's of rows. */
 static bool rows_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                          size_t reason_bytes) {
     if (encodings[0] != PLAIT_CPU_ENCODING_PACKED || encodings[1] != PLAIT_ENCODING_FILE ||
@@ -158,11 +174,14 @@ static bool rows_accepts(const plait_op_use *use, const plait_encoding *encoding
     return true;
 }
 
+/* A unit is an id: one row of the result. */
 static int64_t rows_units(const plait_cpu_call *call, int phase) {
     (void)phase;
     return call->use.inputs[1].dims[0];
 }
 
+/* A table may be part of a larger one that is split by rows: ids count in all `total` rows, `start` is the first one
+ * here. Ids of other parts give zeros, which the parts' sum needs; only ids beyond the whole are errors. */
 static void rows_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     const plait_op_use *use = &call->use;
     const plait_operand *table = &use->inputs[0], *y = &use->outputs[0];
