@@ -28,6 +28,8 @@ typedef struct trial {
     uint32_t storages[PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS], n_storages; /* without a place */
 } trial;
 
+/* An operand as the trial shows it: everything is needed afterwards, since nobody else is in the segment. What has a
+ * place keeps it; operands of one storage get one slot between them, so views still overlap as they did. */
 static plait_segment_operand alone(trial *t, uint32_t n_slots, const plait_segment_operand *operand) {
     plait_segment_operand copy = *operand;
     uint32_t k = 0;
@@ -40,6 +42,7 @@ static plait_segment_operand alone(trial *t, uint32_t n_slots, const plait_segme
     return copy;
 }
 
+/* `whole` has addresses when compiling and none while preparing; absent inputs stay zeroed. */
 static void trial_init(trial *t, const plait_segment *whole, const plait_segment_node *node) {
     t->node = *node;
     t->segment = *whole;
@@ -54,7 +57,9 @@ static void trial_init(trial *t, const plait_segment *whole, const plait_segment
     t->segment.n_slots = 0;
 }
 
-/* Prepares, and if asked compiles, one node as a segment; the result is thrown away. */
+/* Prepares, and if asked compiles, one node as a segment; the result is thrown away. Scratch goes to one slot behind
+ * those of the storages. Prepared anew, since a group of one node may want other scratch than the group that was
+ * refused. */
 static plait_status try_node(plait_device *device, const plait_segment *whole, const plait_segment_node *node,
                              bool compiling) {
     trial t;
@@ -72,6 +77,8 @@ static plait_status try_node(plait_device *device, const plait_segment *whole, c
     return status;
 }
 
+/* True when that is news. The bit stays for the context's life: a driver that refused once will do so again, and plans
+ * that were made since must not meet it half way. */
 static bool deny(plait_context *context, plait_context_entry *entry, const plait_op *op) {
     uint64_t *word = &entry->denied[(unsigned)op->id / 64], bit = (uint64_t)1 << (unsigned)op->id % 64;
     bool news = !(*word & bit);
@@ -80,6 +87,10 @@ static bool deny(plait_context *context, plait_context_entry *entry, const plait
     return news;
 }
 
+/* With one device there is nowhere else to go, and the refusal is the answer. The first failure is saved, since trying
+ * nodes alone writes over the thread's record; it is what the caller hears if nothing could be denied.
+ *
+ * Out of memory while trying is no refusal and says nothing about ops: it goes up as it is. */
 plait_status plait_plan_refused(plait_plan *plan, const plait_plan_segment *segment, bool compiling,
                                 plait_status status) {
     plait_context_entry *entry = &plan->context->devices[segment->device];

@@ -24,7 +24,9 @@ static void lists_deinit(reader_lists *lists) {
     free(lists->shown);
 }
 
-/* Calls for every weight that a node reads and every entry of it: counts (`fill` false), or fills the lists. */
+/* Calls for every weight that a node reads and every entry of it: counts (`fill` false), or fills the lists. An entry
+ * is a copy of the weight on some device, `index->first` its first one; on the filling pass `first[e]` runs up to the
+ * end of e's readers, and list_readers() sets it back. */
 static void visit(const plait_residence *residence, const plait_residence_index *index, reader_lists *lists,
                   bool fill) {
     const plait_graph *graph = index->graph;
@@ -44,6 +46,7 @@ static void visit(const plait_residence *residence, const plait_residence_index 
         }
 }
 
+/* What the host reads as an output must be in file form: nobody unpacks on the way out. */
 static void mark_shown(const plait_residence *residence, const plait_residence_index *index,
                        reader_lists *lists) {
     const plait_graph *graph = index->graph;
@@ -55,6 +58,8 @@ static void mark_shown(const plait_residence *residence, const plait_residence_i
     }
 }
 
+/* Over all graphs of the model: a packing that serves the layers and fails a tail would leave the tail without its
+ * weight. */
 static plait_status list_readers(const plait_residence *residence, reader_lists *lists) {
     size_t n = residence->n_entries;
     lists->first = plait_alloc_array(n + 2, sizeof *lists->first);
@@ -73,6 +78,9 @@ static plait_status list_readers(const plait_residence *residence, reader_lists 
     return PLAIT_OK;
 }
 
+/* The first offer is the best by the device's own word. A device that packs nothing is asked once in the context's
+ * life: the flag is a hint, so it needs no order with anything else. UNSUPPORTED here is an answer, every other failure
+ * is one. */
 plait_status plait_encode_offer(const plait_residence *residence, int d, const plait_graph_storage *row,
                                 const plait_operand *shape, const struct plait_weight_reader *readers,
                                 int n_readers, plait_encoding_offer *out) {
@@ -105,7 +113,8 @@ static size_t n_readers_of(const reader_lists *lists, size_t e) {
     return lists->shown[e] ? 0 : lists->first[e + 1] - lists->first[e];
 }
 
-/* The offer for all readers of an entry; a weight that too many read, or that an output shows, stays as it is. */
+/* The offer for all readers of an entry; a weight that too many read, or that an output shows, stays as it is. Readers
+ * are listed with those of other devices, as there is only one. */
 static plait_status choose(const plait_residence *residence, const reader_lists *lists,
                            plait_resident *entry) {
     size_t e = (size_t)(entry - residence->entries), n_readers = n_readers_of(lists, e);
@@ -124,6 +133,7 @@ static plait_status choose(const plait_residence *residence, const reader_lists 
  * readers. Earlier ones are found by a hash of that; who finds another one in its place asks anew. */
 enum { MEMORY = 128 };
 
+/* Only to find a candidate: whether readers read the whole is left to alike(). */
 static uint64_t hash_entry(const plait_residence *residence, const reader_lists *lists, size_t e) {
     const plait_operand *shape = &residence->entries[e].shape;
     uint64_t h = plait_hash_bytes(shape->dims, sizeof shape->dims, (uint64_t)shape->dtype);
@@ -152,6 +162,8 @@ static void copy_form(const plait_resident *from, plait_resident *to) {
     to->alignment = from->alignment;
 }
 
+/* A slot of `known` holds whichever entry came by last, so models whose layers differ in two or three kinds of weight
+ * still hit nearly always. */
 plait_status plait_residence_choose_encodings(plait_residence *residence) {
     reader_lists lists = {0};
     uint32_t known[MEMORY] = {0}; /* entry + 1 */

@@ -33,6 +33,7 @@ static plait_status allocate_slots(plait_residence *residence) {
 
 /* ---- moving bytes ---- */
 
+/* The source is only read; commands carry one kind of host pointer for both ways. */
 static plait_status write_region(plait_context *context, int device, plait_region region, const void *bytes) {
     plait_command command = {.kind = PLAIT_COMMAND_WRITE,
                              .transfer = {.region = region, .host = (void *)(uintptr_t)bytes}};
@@ -45,6 +46,8 @@ static plait_status clear_buffer(plait_context *context, int device, plait_buffe
     return plait_context_execute(context, device, &clear, 1);
 }
 
+/* The file is data from outside: sizes that were planned must be those that are found, or a device would read past the
+ * weight. */
 static plait_status check_weight(const plait_resident *entry, const plait_operand *found) {
     if (found->dtype == entry->shape.dtype && memcmp(found->dims, entry->shape.dims, sizeof found->dims) == 0)
         return PLAIT_OK;
@@ -56,8 +59,9 @@ static plait_status check_weight(const plait_resident *entry, const plait_operan
         (long long)found->dims[2], (long long)found->dims[3]);
 }
 
-/* Uses the weight where it is: an import of just its bytes. Leaves the slot empty when the device cannot, or when its own
- * memory is another one, from which it reads faster: there weights share buffers. */
+/* Uses the weight where it is: an import of just its bytes. Leaves the slot empty when the device cannot, or when its
+ * own memory is another one, from which it reads faster: there weights share buffers. `mapped` is what tells later
+ * passes that the entry's bytes are the source's. */
 static plait_status import_weight(plait_residence *residence, plait_resident *entry,
                                   const plait_operand *found) {
     plait_device *device = residence->context->devices[entry->device].device;
@@ -72,6 +76,7 @@ static plait_status import_weight(plait_residence *residence, plait_resident *en
     return PLAIT_OK;
 }
 
+/* Rows over dims 1 to 3; the device packs them with its own threads. */
 static plait_status fill_weight(plait_residence *residence, plait_resident *entry,
                                 const plait_operand *found) {
     plait_context_entry *device = &residence->context->devices[entry->device];
@@ -83,7 +88,8 @@ static plait_status fill_weight(plait_residence *residence, plait_resident *entr
     return device->device->vtable->pack(device->device, found, entry->encoding, 0, n_rows, region);
 }
 
-/* First pass: every weight is looked up and checked, and used in place where that is possible. */
+/* First pass: every weight is looked up and checked, and used in place where that is possible. Before any memory is
+ * taken: a file that lacks a weight fails at once, not after gigabytes. */
 static plait_status import_all(plait_residence *residence, const plait_weight_source *source) {
     for (size_t i = 0; i < residence->n_entries; i++) {
         plait_resident *entry = &residence->entries[i];
@@ -98,11 +104,14 @@ static plait_status import_all(plait_residence *residence, const plait_weight_so
     return PLAIT_OK;
 }
 
+/* What was imported is there already. */
 static bool needs_fill(const plait_resident *entry) {
     return entry->kind == PLAIT_STORAGE_WEIGHT && !entry->mapped;
 }
 
-/* Whether nobody needs the source's bytes any more: this was the last copy, and none uses them where they are. */
+/* Whether nobody needs the source's bytes any more: this was the last copy, and none uses them where they are. `entry`
+ * is being filled, entries of a name are filled in the order of their list, so the last of the list is the last copy.
+ */
 static bool was_last(const plait_residence *residence, const plait_resident *entry) {
     const plait_resident *copy = plait_residence_find(residence, entry->name, -1);
     for (; copy; copy = copy->next >= 0 ? &residence->entries[copy->next] : NULL)
@@ -110,6 +119,9 @@ static bool was_last(const plait_residence *residence, const plait_resident *ent
     return entry->next < 0;
 }
 
+/* In the order of entries, which is that of the graphs: the mapping is read once, forwards as far as the file was
+ * written in that order. A source may then drop pages that nobody needs, so that weights are not in memory twice. A
+ * cancelled load is a failure like any other. */
 static plait_status fill_all(plait_residence *residence, const plait_weight_source *source) {
     uint64_t done = 0, total = 0;
     for (size_t i = 0; i < residence->n_entries; i++)
@@ -130,6 +142,7 @@ static plait_status fill_all(plait_residence *residence, const plait_weight_sour
     return PLAIT_OK;
 }
 
+/* What was really imported may differ from what slots were made for: a source that does not last is copied. */
 static void count_bytes(plait_residence *residence) {
     for (int d = 0; d < residence->context->n_devices; d++)
         residence->devices[d].private_bytes = residence->devices[d].mapped_bytes = 0;
@@ -141,6 +154,8 @@ static void count_bytes(plait_residence *residence) {
     }
 }
 
+/* Slots that an import filled are passed over by the allocation. Failures leave buffers that the residence's release
+ * frees. */
 plait_status plait_residence_load(plait_residence *residence, const plait_weight_source *source) {
     if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
     PLAIT_TRY(import_all(residence, source));
@@ -151,6 +166,7 @@ plait_status plait_residence_load(plait_residence *residence, const plait_weight
     return PLAIT_OK;
 }
 
+/* Without a source nothing can be used where it is: every slot is allocated. */
 plait_status plait_residence_load_zeros(plait_residence *residence) {
     if (residence->loaded) return plait_error(PLAIT_WRONG_STATE, "residence: it is loaded already");
     PLAIT_TRY(allocate_slots(residence));
@@ -162,6 +178,8 @@ plait_status plait_residence_load_zeros(plait_residence *residence) {
     return PLAIT_OK;
 }
 
+/* All copies of the name, on whatever devices, in their own encodings; found by walking, as it is called a few times in
+ * a plan's life. */
 plait_status plait_residence_write_weight(plait_residence *residence, const char *name, const void *bytes,
                                           uint64_t size_bytes) {
     bool found = false;
@@ -183,6 +201,8 @@ plait_status plait_residence_write_weight(plait_residence *residence, const char
 
 /* ---- state ---- */
 
+/* Zeroed, since attention reads nothing that was not written, but recurrent state begins at 0. One buffer a device:
+ * every state's offset is the residence's. */
 plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence) {
     int n = residence->context->n_devices;
     plait_session_state *state = plait_alloc_array(1, sizeof *state);

@@ -1,5 +1,11 @@
-/* Making a plan: the passes in turn, and the plan's life. Invariant: a plan that was returned is proved (unless the
- * caller switched that off) and never changes. */
+/* Making a plan: the passes in turn, and the plan's life. Not here: what a pass decides (each has its file, listed in
+ * plan.h), and plans that are found again (cache.c). Invariant: a plan that was returned is proved (unless the caller
+ * switched that off) and never changes, so any number of runs may read it without a lock.
+ *
+ * The order of the passes is forced: placement is needed to cut segments; devices have to have said what they fuse
+ * before anybody can tell how long a value lives; lives decide offsets, and only offsets tell which commands touch
+ * the same bytes, hence who waits for whom. The proof stands before compiling, so that no device ever sees a plan
+ * that was not proved. */
 #include "plan/explain.h"
 #include "plan/weigh.h"
 
@@ -10,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For plans without a residence of the caller's: one for this graph alone, its weights zeroed, to be written by
+ * plait_plan_write_weight. Steps of which both numbers are 0 mean that the caller said nothing; the residence then
+ * takes its own default instead of weighing every graph with nothing. */
 static plait_status own_residence(plait_plan *plan, plait_split split) {
     const plait_graph *graphs[] = {plan->graph};
     bool known = plan->steps_expected.single > 0 || plan->steps_expected.full > 0;
@@ -19,6 +28,8 @@ static plait_status own_residence(plait_plan *plan, plait_split split) {
     return plait_residence_load_zeros(plan->residence);
 }
 
+/* What every pass may index without asking: tables by node, storage, device and queue, zeroed. Tables whose length a
+ * pass decides (values, segments, transfers) grow in the plan's arena when that pass runs. */
 static plait_status init_tables(plait_plan *plan) {
     const plait_graph *graph = plan->graph;
     plan->bounds = plait_arena_alloc(&plan->arena, graph->n_dims, sizeof *plan->bounds);
@@ -33,6 +44,8 @@ static plait_status init_tables(plait_plan *plan) {
     return PLAIT_OK;
 }
 
+/* A residence keeps an index for the graphs that it was made for. A graph that planning has built itself (copies.c)
+ * is none of those, nor is one that the caller plans later with an older residence: there names are looked up. */
 void plait_plan_find_residents(plait_plan *plan) {
     const uint32_t *first = plait_residence_index_of(plan->residence, plan->graph);
     for (size_t s = 0; s < plan->graph->n_storages; s++) {
@@ -52,6 +65,9 @@ typedef struct work {
     uint64_t weight_bytes;
 } work;
 
+/* Arithmetic and weights at the bounds. A table that is looked up in counts for nothing here: of an embedding of a
+ * hundred thousand rows a step reads as many rows as it has tokens, and counting it whole would make the figure
+ * useless for telling what a token costs. */
 static work work_of(const plait_graph *graph, uint32_t node) {
     work w = {0};
     plait_op_use use;
@@ -66,6 +82,8 @@ static work work_of(const plait_graph *graph, uint32_t node) {
     return w;
 }
 
+/* Work is counted for each use and summed over nodes: shape rules and factors of a big model's thousands of nodes are
+ * run a few dozen times. */
 static plait_status add_facts(plait_plan *plan) {
     const plait_graph *graph = plan->graph;
     plait_plan_facts *facts = &plan->facts;
@@ -84,7 +102,8 @@ static plait_status add_facts(plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* The two steps of the facts. */
+/* The two steps of the facts. Both times stay 0 when the tables for a forecast cannot be had; the status says so, and
+ * the plan is as good as before. */
 static plait_status forecast(const plait_plan *plan, plait_plan_facts *facts) {
     plait_explained e;
     plait_forecast largest = {0}, smallest = {0};
@@ -97,16 +116,21 @@ static plait_status forecast(const plait_plan *plan, plait_plan_facts *facts) {
     return status;
 }
 
+/* Offsets, and at once the operands' addresses: the passes behind (order, proof) look at operands as the devices will
+ * get them, not at values, or a mistake in writing addresses would go unproved. */
 static plait_status assign_memory(plait_plan *plan) {
     PLAIT_TRY(plait_plan_assign_memory(plan));
     plait_plan_set_addresses(plan);
     return PLAIT_OK;
 }
 
+/* The table of passes holds functions that may write; the proof may not. */
 static plait_status verify(plait_plan *plan) {
     return plait_plan_verify(plan);
 }
 
+/* Last of all passes, since it is the only one that changes something outside of the plan: it waits for the devices
+ * and may replace their arenas. A plan that fails before leaves the context as it was, but for what was denied. */
 static plait_status reserve_arenas(plait_plan *plan) {
     for (int d = 0; d < plan->context->n_devices; d++) {
         const plait_plan_device *row = &plan->devices[d];
@@ -124,6 +148,8 @@ static plait_status (*const passes[PLAIT_PASS_COUNT])(plait_plan *) = {
     [PLAIT_PASS_COMPILE] = plait_plan_compile, [PLAIT_PASS_ARENA] = reserve_arenas,
 };
 
+/* Everything but the object itself. Both arguments that could make a plan wrong later (a depth that no staging is
+ * made for, a residence with buffers of other devices) are refused here, before any table is made. */
 static plait_status make(plait_plan *plan, const plait_plan_options *options) {
     uint64_t begin = plait_time_ns();
     if (plan->depth < PLAIT_PLAN_DEPTH || plan->depth > PLAIT_PLAN_MAX_DEPTH)
@@ -164,7 +190,8 @@ plait_status plait_plan_complete(plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* One attempt. *out_again: a device refused what it had accepted, and is not asked again. */
+/* One attempt. *out_again: a device refused what it had accepted, and is not asked again. The message takes the name
+ * from the options, since the plan's own copy of it may be what memory was short for. */
 static plait_status try_to_make(plait_plan **out, plait_context *context, const plait_graph *graph,
                                 const plait_plan_options *options, bool *out_again) {
     plait_plan *plan = plait_alloc_array(1, sizeof *plan);
@@ -190,6 +217,7 @@ static plait_status try_to_make(plait_plan **out, plait_context *context, const 
     return PLAIT_OK;
 }
 
+/* Denied ops are kept in the context, so what one attempt has learnt the next one knows, and so do all later plans. */
 plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const plait_graph *graph,
                                  const plait_plan_options *options) {
     bool again = false;
@@ -199,6 +227,7 @@ plait_status plait_plan_make_new(plait_plan **out, plait_context *context, const
     return status;
 }
 
+/* A dry plan has no programs: handed out by a cache it would be run. */
 plait_status plait_plan_make(plait_plan **out, plait_context *context, const plait_graph *graph,
                              const plait_plan_options *options) {
     if (!graph->sealed) return plait_error(PLAIT_WRONG_STATE, "plan: graph %s is not sealed", graph->name);
@@ -212,6 +241,7 @@ plait_plan *plait_plan_retain(plait_plan *plan) {
     return plan;
 }
 
+/* Programs go before what they were prepared from, and both before the arena that holds their segments. */
 void plait_plan_release(plait_plan *plan) {
     if (!plan || atomic_fetch_sub(&plan->references, 1) > 1) return;
     for (size_t s = 0; s < plan->n_segments; s++) {
@@ -229,6 +259,8 @@ void plait_plan_release(plait_plan *plan) {
     free(plan);
 }
 
+/* A residence of the caller's may be shared by other plans, which are possibly running: only a plan's own may be
+ * written. */
 plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const void *bytes,
                                      uint64_t size_bytes) {
     if (!plan->own_residence)

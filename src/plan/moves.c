@@ -37,6 +37,7 @@ typedef struct mover {
     plait_arena arena;
 } mover;
 
+/* UINT32_MAX for weights, which never move. */
 static uint32_t thing_of(const mover *m, uint32_t tensor) {
     uint32_t value = plait_weighed_value(&m->p->weighed, tensor);
     if (value != UINT32_MAX) return value;
@@ -47,6 +48,7 @@ static uint32_t thing_of(const mover *m, uint32_t tensor) {
 
 /* ---- costs ---- */
 
+/* From the host there is a WRITE of an input, which is no link between devices. */
 static double move_cost(const mover *m, uint32_t thing, int to) {
     const plait_cost *cost = m->p->weighed.cost;
     int from = m->home[thing];
@@ -55,6 +57,8 @@ static double move_cost(const mover *m, uint32_t thing, int to) {
            1e9 * m->bytes[thing] / (double)cost->devices[to].write_bytes_per_s;
 }
 
+/* Once to each device that has a reader, however many read it there: a transfer leaves the bytes for all of them. At
+ * its home it costs nothing. */
 static double cost_of_thing(const mover *m, uint32_t thing) {
     double ns = 0;
     for (size_t d = 0; d < m->n_devices; d++)
@@ -62,6 +66,7 @@ static double cost_of_thing(const mover *m, uint32_t thing) {
     return ns;
 }
 
+/* With what its operands' copies take (weigh.c). */
 static double cost_of_node(const mover *m, uint32_t n) {
     return (double)m->p->weighed.ns[(size_t)n * m->n_devices + (size_t)m->p->device[n]];
 }
@@ -72,7 +77,9 @@ static double cost_of_launch(const mover *m, uint32_t n) {
     return begins ? (double)m->p->weighed.cost->devices[m->p->device[n]].launch_ns : 0;
 }
 
-/* Everything that moving nodes [begin, end) could change. */
+/* Everything that moving nodes [begin, end) could change: the nodes, all things that they touch (each once, stamped by
+ * trial), and launches up to the first node behind, which may begin one only because the last of these has left.
+ * Differences of two such sums are exact differences of the step. */
 static double cost_around(mover *m, uint32_t begin, uint32_t end) {
     double ns = 0;
     m->trial++;
@@ -90,6 +97,7 @@ static double cost_around(mover *m, uint32_t begin, uint32_t end) {
     return ns + cost_of_launch(m, end);
 }
 
+/* For the threshold only; trials never sum the whole. */
 static double cost_of_step(const mover *m) {
     double ns = 0;
     for (uint32_t n = 0; n < m->graph->n_nodes; n++) ns += cost_of_node(m, n) + cost_of_launch(m, n);
@@ -99,6 +107,8 @@ static double cost_of_step(const mover *m) {
 
 /* ---- moving ---- */
 
+/* A node's place, and what depends on it: readers of its inputs on both devices, the home of its outputs. The home of a
+ * state is fixed: a writer elsewhere has the value it made, and it goes home. */
 static void put(mover *m, uint32_t n, int device) {
     const plait_graph_node *node = &m->graph->nodes[n];
     int before = m->p->device[n];
@@ -113,13 +123,15 @@ static void put(mover *m, uint32_t n, int device) {
     m->p->device[n] = device;
 }
 
+/* Nothing goes to a device of share 0, however fast it is. */
 static bool may_move(const mover *m, uint32_t n, int device) {
     const plait_placer *p = m->p;
     return !p->held[n] && p->device[n] != device && (p->weighed.runs[n] >> device & 1u) &&
            !(p->plan->residence->idle >> device & 1u);
 }
 
-/* Nodes of [begin, end) that may, go to the device; `before` remembers where they were. How many went. */
+/* Nodes of [begin, end) that may, go to the device; `before` remembers where they were. How many went. Those that stay
+ * (held, or lacking there) do not hold back the rest: the trial's costs show whether that was worth it. */
 static uint32_t go(mover *m, uint32_t begin, uint32_t end, int device, int *before) {
     uint32_t n_moved = 0;
     for (uint32_t n = begin; n < end; n++) {
@@ -136,6 +148,7 @@ static void go_back(mover *m, uint32_t begin, uint32_t end, const int *before) {
         if (m->p->device[n] != before[n - begin]) put(m, n, before[n - begin]);
 }
 
+/* What was a wish or a lack is now a matter of cost, and the reason why the wish was not granted is out of date. */
 static void note_moves(mover *m, uint32_t begin, uint32_t end, const int *before) {
     for (uint32_t n = begin; n < end; n++) {
         plait_placement *placement = &m->p->plan->placements[n];
@@ -153,13 +166,15 @@ static double gain_on(mover *m, uint32_t begin, uint32_t end, int device, double
     return gain;
 }
 
-/* What moving [begin, end) must win. */
+/* What moving [begin, end) must win: 3% of the step if it is one block or less, as the threshold of a block is a
+ * block's part of that; n times a block's part if n blocks begin in it. */
 static double threshold_of(const mover *m, uint32_t begin, uint32_t end) {
     uint32_t n = m->blocks[end] - m->blocks[begin];
     return m->threshold * (n > 1 ? n : 1);
 }
 
-/* Tries [begin, end) on every device and keeps the best, if it wins enough. */
+/* Tries [begin, end) on every device and keeps the best, if it wins enough. Ties stay with the earlier device, and with
+ * where it is, since a gain has to be larger than the best so far. */
 static bool try_nodes(mover *m, uint32_t begin, uint32_t end, int *room) {
     double now = cost_around(m, begin, end), best_gain = threshold_of(m, begin, end);
     int best = -1;
@@ -181,7 +196,8 @@ static bool all_may_move(const mover *m, uint32_t begin, uint32_t end, int devic
 }
 
 /* Neighbouring groups that can all go to a device go there together: one of them alone may win less than its way there
- * and back costs. */
+ * and back costs. The longest such run is tried, not every part of it: single groups follow in the same round and may
+ * go back. */
 static bool try_runs(mover *m, int *room) {
     uint32_t n_nodes = (uint32_t)m->graph->n_nodes;
     bool moved = false;
@@ -205,6 +221,8 @@ static bool try_runs(mover *m, int *room) {
 
 /* ---- all ---- */
 
+/* Things are numbered values first, then storages; the home of an input is the host, of a state where the residence has
+ * it. */
 static plait_status make_tables(mover *m) {
     size_t n_things = m->n_values + m->graph->n_storages;
     m->home = plait_arena_alloc(&m->arena, n_things, sizeof *m->home);
@@ -234,7 +252,8 @@ static void count_reads(mover *m) {
     }
 }
 
-/* 3% of the step for each block; and how many blocks begin before each node. */
+/* 3% of the step for each block; and how many blocks begin before each node. Blocks are told by the builder's marks; a
+ * graph without any counts as one. */
 static plait_status find_threshold(mover *m) {
     uint32_t n_blocks = 0, n_nodes = (uint32_t)m->graph->n_nodes;
     int32_t last = -1;
@@ -250,6 +269,8 @@ static plait_status find_threshold(mover *m) {
     return PLAIT_OK;
 }
 
+/* Runs of groups, then each group, then its nodes one by one; program order, so a round's result does not depend on
+ * anything but costs. True: something moved, another round may find more. */
 static bool play_round(mover *m, int *room) {
     bool moved = try_runs(m, room);
     uint32_t n_nodes = (uint32_t)m->graph->n_nodes;
@@ -261,6 +282,7 @@ static bool play_round(mover *m, int *room) {
     return moved;
 }
 
+/* Eight rounds at most: every move wins, so it would end anyhow, but nobody says how soon. */
 plait_status plait_place_moves(plait_placer *p) {
     mover m = {.p = p, .graph = p->plan->graph, .n_devices = (size_t)p->weighed.n_devices};
     m.n_values = p->weighed.first_value[m.graph->n_nodes];

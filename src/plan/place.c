@@ -40,6 +40,8 @@ const char *plait_cause_text(plait_cause cause) {
 
 /* ---- nobody ---- */
 
+/* `bound`: with the plan whose weights decide, or NULL while residence is still open. Devices are asked again, so that
+ * this message needs no table and can be made anywhere. */
 plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t n,
                                 const plait_plan *bound) {
     plait_op_use use;
@@ -70,6 +72,8 @@ plait_status plait_place_nobody(const plait_context *context, const plait_graph 
 
 /* ---- one device ---- */
 
+/* Every node is on device 0, which is what the zeroed placement says. Still each use is asked about: an op that the
+ * device lacks must fail here, with its reason, not in a driver. */
 static plait_status ask_one(plait_plan *plan, uint16_t *copies) {
     char reason[120];
     plait_op_use use;
@@ -87,6 +91,7 @@ static plait_status ask_one(plait_plan *plan, uint16_t *copies) {
     return PLAIT_OK;
 }
 
+/* The way through placement that costs no figures and no weighing: with one device nothing is measured. */
 static plait_status place_on_one(plait_plan *plan) {
     plait_arena scratch;
     plait_arena_init_pooled(&scratch, &plan->context->pool);
@@ -100,11 +105,13 @@ static plait_status place_on_one(plait_plan *plan) {
 
 /* ---- what a node wants ---- */
 
+/* NULL for what is not stored: inputs and temporaries. */
 static const plait_resident *resident_of(const plait_placer *p, uint32_t tensor) {
     return tensor ? p->plan->residents[p->plan->graph->tensors[tensor].storage] : NULL;
 }
 
-/* Home of the state that the node writes, or else reads; -1 when there is none. */
+/* Home of the state that the node writes, or else reads; -1 when there is none. Only a state's first entry is asked,
+ * for it has one. */
 static int state_device(const plait_placer *p, const plait_graph_node *node, bool written) {
     for (int i = 0; i < node->n_inputs; i++) {
         const plait_resident *entry = resident_of(p, node->inputs[i]);
@@ -115,7 +122,8 @@ static int state_device(const plait_placer *p, const plait_graph_node *node, boo
     return -1;
 }
 
-/* The first pin that names the node or its block; one that names a weight of its own takes it along, if it comes first. */
+/* The first pin that names the node or its block; one that names a weight of its own takes it along, if it comes first.
+ * The rank is the pin's place in the user's list, so what was written first wins, as documented, whatever it names. */
 static int pinned_device(const plait_placer *p, const plait_graph_node *node) {
     const plait_residence *r = p->plan->residence;
     int rank = 0, weight_rank = 0;
@@ -157,7 +165,10 @@ static int neighbour_device(const plait_placer *p, const plait_graph_node *node)
 
 /* ---- the beginning ---- */
 
-/* The wish that counts, and why; -1: none. What the node's neighbours want is not in it. */
+/* The wish that counts, and why; -1: none. What the node's neighbours want is not in it. The order is by what it would
+ * cost to do otherwise: written state would have to go home again in every step; a pin is the user's word; state that
+ * is read is mostly larger than the node's other operands; weights cannot travel at all, but if they lie on several
+ * devices leave a choice. */
 static int wish_of(const plait_placer *p, const plait_graph_node *node, plait_cause *cause) {
     int device = state_device(p, node, true);
     *cause = PLAIT_CAUSE_STATE;
@@ -169,7 +180,8 @@ static int wish_of(const plait_placer *p, const plait_graph_node *node, plait_ca
     return device;
 }
 
-/* All wishes; nodes without one hear that of the first who reads them. */
+/* All wishes; nodes without one hear that of the first who reads them. Walked backwards, so that a chain of nodes
+ * without weights hears what stands at its end: what prepares an operand is best made where it is used. */
 static void find_wishes(plait_placer *p) {
     const plait_graph *graph = p->plan->graph;
     for (uint32_t n = 0; n < graph->n_nodes; n++) {
@@ -218,6 +230,11 @@ static int cheapest_device(const plait_placer *p, uint32_t n, int home) {
     return best;
 }
 
+/* Neighbours come before readers: what reads a value where it is made costs nothing now, what will be read elsewhere
+ * costs a transfer either way.
+ *
+ * A node is held (no move may take it away) where the user wants it, or where it writes state at home. It may run there
+ * even with copies of its operands; others go to the cheapest device, on which copies may cost less than the way. */
 static void place_first(plait_placer *p, uint32_t n) {
     const plait_weighed *w = &p->weighed;
     const plait_graph_node *node = &p->plan->graph->nodes[n];
@@ -242,7 +259,8 @@ static void place_first(plait_placer *p, uint32_t n) {
     p->held[n] = holds && runs;
 }
 
-/* For graphs in which nothing is stored anywhere: the device that would take the least time for all of it. */
+/* For graphs in which nothing is stored anywhere: the device that would take the least time for all of it. Only the
+ * first device that runs a lacking node is looked at: a guess that moves will mend. */
 static int find_start(const plait_placer *p) {
     const plait_weighed *w = &p->weighed;
     int best = 0;
@@ -275,7 +293,8 @@ static plait_status make_tables(plait_placer *p) {
     return plait_error_memory("placement", n);
 }
 
-/* Inputs that the chosen devices take only dense are copied. */
+/* Inputs that the chosen devices take only dense are copied. After the moves: only now is it settled where nodes run,
+ * and so what has to be dense for whom. */
 static plait_status copy_operands(plait_placer *p) {
     size_t n_nodes = p->plan->graph->n_nodes, n_devices = (size_t)p->weighed.n_devices;
     uint16_t *copies = plait_alloc_array(n_nodes, sizeof *copies);
@@ -289,7 +308,8 @@ static plait_status copy_operands(plait_placer *p) {
     return status;
 }
 
-/* The weighing stays with the plan, so that it can say what else was possible. */
+/* The weighing stays with the plan, so that it can say what else was possible. It owns memory of its own; what is left
+ * here is zeroed, so that the caller's deinit does nothing. */
 static plait_status keep(plait_placer *p) {
     plait_plan *plan = p->plan;
     plan->weighed = plait_arena_alloc(&plan->arena, 1, sizeof *plan->weighed);
@@ -299,6 +319,8 @@ static plait_status keep(plait_placer *p) {
     return PLAIT_OK;
 }
 
+/* First everything at its wish, then moves by cost: starting from wishes keeps what hardly differs where its weights
+ * and state are, and moves have to win something. */
 static plait_status place_on_several(plait_placer *p) {
     const plait_graph *graph = p->plan->graph;
     for (uint32_t n = 0; n < graph->n_nodes; n++)
@@ -312,6 +334,7 @@ static plait_status place_on_several(plait_placer *p) {
     return keep(p);
 }
 
+/* Figures stay in the plan: forecasts and explanations are made from the same numbers. */
 plait_status plait_plan_place(plait_plan *plan) {
     plait_placer p = {.plan = plan};
     plait_cost *cost = &plan->cost;

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Copies of a name form a list through `next`, as many as there are devices at most; -1 asks for whichever was added
+ * first. */
 plait_resident *plait_residence_find(const plait_residence *residence, const char *name, int device) {
     uint32_t first;
     if (!plait_map_get(&residence->names, name, strlen(name), &first)) return NULL;
@@ -40,6 +42,9 @@ int plait_residence_pin(const plait_residence *residence, const char *name, int3
     return -1;
 }
 
+/* Blocks lie in order of their numbers between two entries of number -1, so the search is for the last one that is
+ * not behind `block`: where many blocks were put together under the number of the first, those between two numbers
+ * belong to the lower one. */
 int plait_residence_block_device(const plait_residence *residence, int32_t block) {
     size_t low = 0, high = residence->n_blocks;
     while (low < high) { /* numbers ascend; what has none stands at both ends */
@@ -53,6 +58,8 @@ int plait_residence_block_device(const plait_residence *residence, int32_t block
 
 /* ---- entries ---- */
 
+/* Graphs of a model are built apart, and name the same weights: what differs would be loaded by one graph's idea of
+ * it and read by the other's. Strides need no look, roots are dense. */
 plait_status plait_residence_check_same(plait_storage_kind kind, const plait_operand *shape,
                                         const plait_graph *graph, uint32_t storage) {
     const plait_graph_storage *row = &graph->storages[storage];
@@ -72,12 +79,14 @@ void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer 
     entry->alignment = form->alignment;
 }
 
+/* At most 2^16 times the length of a name: no model comes near it, and entries are numbered in 32 bits. */
 static plait_status grow_entries(plait_residence *residence, size_t n) {
     return plait_grow(&residence->entries, &residence->entry_capacity, n, sizeof *residence->entries,
                       PLAIT_MAX_NAME << 16, "residence");
 }
 
-/* `same`: the first entry of the name, or NULL. */
+/* `same`: the first entry of the name, or NULL. A new copy goes to the end of its name's list, since the map shows
+ * the first one and indices of graphs remember it. */
 static plait_status add_entry(plait_residence *residence, const plait_graph_storage *row,
                               const plait_operand *shape, int device, const plait_encoding_offer *form,
                               plait_cause cause, const plait_resident *same) {
@@ -113,6 +122,7 @@ plait_status plait_residence_add(plait_residence *residence, const plait_graph_s
 
 /* ---- indices ---- */
 
+/* Weights and state are residence's business; inputs and temporaries belong to a plan. */
 static bool is_stored(const plait_graph_storage *row) {
     return row->kind == PLAIT_STORAGE_WEIGHT || row->kind == PLAIT_STORAGE_STATE;
 }
@@ -123,7 +133,8 @@ const uint32_t *plait_residence_index_of(const plait_residence *residence, const
     return NULL;
 }
 
-/* Empty indices, and room for all names. */
+/* Empty indices, and room for all names. With one graph all its names are different, so both tables get their final
+ * size at once; with several nobody knows how many they share. */
 static plait_status init_indices(plait_residence *residence, const plait_graph *const *graphs, int n_graphs) {
     size_t n = 0;
     residence->indices = plait_arena_alloc(&residence->strings, (size_t)n_graphs, sizeof *residence->indices);
@@ -141,6 +152,8 @@ static plait_status init_indices(plait_residence *residence, const plait_graph *
     return plait_map_reserve(&residence->names, n);
 }
 
+/* Storages that got their place while entries were added (one device) are passed over. A graph may declare what no
+ * node touches: that has no entry, and stays 0. */
 static void fill_indices(plait_residence *residence) {
     for (int g = 0; g < residence->n_indices; g++) {
         plait_residence_index *index = &residence->indices[g];
@@ -155,6 +168,8 @@ static void fill_indices(plait_residence *residence) {
 
 /* ---- one device: everything is there ---- */
 
+/* An entry in file form: the form is chosen when all readers in all graphs are known (encode.c). A pin says only what
+ * is true anyway here, but the cause that is shown names it. */
 static plait_status add_once(plait_residence *residence, const plait_residence_index *index,
                              uint32_t storage) {
     const plait_graph_storage *row = &index->graph->storages[storage];
@@ -190,6 +205,7 @@ static plait_status add_touched(plait_residence *residence, const plait_residenc
     return PLAIT_OK;
 }
 
+/* States first, as spread.c lists them for several devices: whoever prints entries gets the same order either way. */
 static plait_status put_on_one(plait_residence *residence, int n_graphs) {
     for (int g = 0; g < n_graphs; g++)
         PLAIT_TRY(add_touched(residence, &residence->indices[g], PLAIT_STORAGE_STATE));
@@ -200,6 +216,11 @@ static plait_status put_on_one(plait_residence *residence, int n_graphs) {
 
 /* ---- budgets ---- */
 
+/* What the context's arena takes is not free any more, yet it will serve the plans to come: it counts as available,
+ * or a second model in a context would find the room of the first one's temporaries gone twice.
+ *
+ * The default margin is a part of what is free, not of what there is: others' memory is theirs, and a device that is
+ * nearly full keeps nearly nothing back. Budgets that the caller gives have no margin, they are taken by the word. */
 plait_status plait_residence_find_budgets(plait_residence *residence,
                                           const plait_residence_options *options) {
     plait_context *context = residence->context;
@@ -227,6 +248,8 @@ plait_status plait_residence_find_budgets(plait_residence *residence,
 
 /* ---- life ---- */
 
+/* Patterns are copied: the caller's list may be on its stack. A pin to a device that does not exist is an error here;
+ * one that matches nothing is none, since patterns are often written for a family of models. */
 static plait_status copy_pins(plait_residence *residence, const plait_residence_options *options) {
     residence->pins = plait_alloc_array((size_t)options->n_pins, sizeof *residence->pins);
     if (!residence->pins)
@@ -255,8 +278,9 @@ static plait_status append(plait_resident *entry, uint64_t *sum) {
     return PLAIT_OK;
 }
 
-/* A weight that takes memory goes behind the others of its device while the buffer may grow; one in file form gets a slot
- * of its own where the device's memory is the host's, so that it can be used where the source has it. */
+/* A weight that takes memory goes behind the others of its device while the buffer may grow; one in file form gets a
+ * slot of its own where the device's memory is the host's, so that it can be used where the source has it.
+ * `packed_slot`: the slot that is being filled, PLAIT_NO_SLOT before the first. */
 static plait_status assign_weight(plait_residence *residence, plait_resident *entry, uint32_t *packed_slot) {
     plait_residence_device *device = &residence->devices[entry->device];
     bool packed = entry->encoding != PLAIT_ENCODING_FILE ||
@@ -271,6 +295,7 @@ static plait_status assign_weight(plait_residence *residence, plait_resident *en
     return append(entry, &device->weight_bytes[slot]);
 }
 
+/* Devices round buffers up, some to pages of megabytes: budgets compare what is taken, not what was asked for. */
 static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint32_t usage, uint64_t *sum) {
     uint64_t taken;
     PLAIT_TRY(device->vtable->allocation_bytes(device, size_bytes, usage, &taken));
@@ -279,7 +304,9 @@ static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint32
     return PLAIT_OK;
 }
 
-/* The buffers that loading and a session will ask for. What lies in the mapped file takes none. */
+/* The buffers that loading and a session will ask for. What lies in the mapped file takes none. Slots are met through
+ * the entry at their beginning; several may stand there when some have no bytes, and only one may count. A slot
+ * without bytes gets a buffer of one all the same, as load.c makes it. */
 static plait_status count_taken(plait_residence *residence, int d) {
     plait_residence_device *row = &residence->devices[d];
     plait_device *device = residence->context->devices[d].device;
@@ -299,6 +326,8 @@ static plait_status count_taken(plait_residence *residence, int d) {
     return PLAIT_OK;
 }
 
+/* Offsets follow the order of entries, which follows the graphs: weights that are read one after the other lie one
+ * behind the other. */
 static plait_status assign_slots(plait_residence *residence) {
     for (int d = 0; d < residence->context->n_devices; d++) {
         plait_residence_device *device = &residence->devices[d];
@@ -318,6 +347,7 @@ static plait_status assign_slots(plait_residence *residence) {
     return PLAIT_OK;
 }
 
+/* Forms are chosen before slots: an encoding changes a weight's size and whether it needs memory. */
 static plait_status decide(plait_residence *residence, const plait_graph *const *graphs, int n_graphs,
                            const plait_residence_options *options) {
     if (options && options->split == PLAIT_SPLIT_TENSOR)
@@ -366,6 +396,8 @@ void plait_residence_bytes(const plait_residence *residence, int device, uint64_
     *out_state = row->state_bytes;
 }
 
+/* Compared by what a program can tell, names, devices and addresses, not by causes or predicted times. Entries of two
+ * residences that were decided from the same graphs stand in the same order. */
 bool plait_residence_same(const plait_residence *a, const plait_residence *b) {
     if (a->n_entries != b->n_entries) return false;
     for (size_t i = 0; i < a->n_entries; i++) {
@@ -377,7 +409,7 @@ bool plait_residence_same(const plait_residence *a, const plait_residence *b) {
     return true;
 }
 
-/* What a device is to hold, against its budget. */
+/* What a device is to hold, against its budget. UINT64_MAX when the sum overflows, which no budget holds. */
 static uint64_t needed(const plait_residence *residence, const uint64_t *temporary_bytes, int d) {
     uint64_t sum;
     bool fits = plait_add_u64(residence->devices[d].taken_bytes, temporary_bytes[d], &sum);
@@ -391,6 +423,9 @@ void plait_residence_say_budget(const plait_residence *residence, int d, plait_s
     plait_strbuf_bytes(text, residence->margin_bytes[d]);
 }
 
+/* Every device is listed, also those that have room: what to move where can only be seen from all of them. *out_full
+ * is set only if the text could be written, since a failure for want of host memory must not look like a full device.
+ */
 static plait_status over_budget(const plait_residence *residence, const uint64_t *temporary_bytes,
                                 bool *out_full) {
     plait_strbuf text;
@@ -415,7 +450,8 @@ static plait_status over_budget(const plait_residence *residence, const uint64_t
     return status;
 }
 
-/* The state of a session lies in one buffer. */
+/* The state of a session lies in one buffer. Weights go on in another buffer where one is full, and the arena is cut
+ * into chunks; state has one slot. */
 static plait_status check_buffer(const plait_residence *residence, int d, bool *out_full) {
     const plait_context_entry *entry = &residence->context->devices[d];
     uint64_t bytes = residence->devices[d].state_bytes, most = entry->info.max_buffer_bytes;
@@ -426,6 +462,9 @@ static plait_status check_buffer(const plait_residence *residence, int d, bool *
                        entry->device->name, (unsigned long long)bytes, (unsigned long long)most);
 }
 
+/* Each device against its own budget first, then those whose memory is the host's together: three devices that each
+ * fit into the same RAM need not fit at once. Their budgets are readings of one figure at different moments; the
+ * largest counts. */
 plait_status plait_residence_check(const plait_residence *residence, const uint64_t *temporary_bytes,
                                    bool *out_full) {
     uint64_t shared = 0, shared_budget = 0;
@@ -442,6 +481,8 @@ plait_status plait_residence_check(const plait_residence *residence, const uint6
     return PLAIT_OK;
 }
 
+/* By bytes as they lie, encodings included, so the shares held may differ from those asked even where every block
+ * went as wished. */
 void plait_residence_shares(const plait_residence *residence, int device, double *out_asked, double *out_held,
                             int *out_n_blocks) {
     double sum = 0, here = 0;
@@ -464,6 +505,7 @@ plait_residence *plait_residence_retain(plait_residence *residence) {
     return residence;
 }
 
+/* Buffers are destroyed through their own device; the context outlives the residence. */
 void plait_residence_release(plait_residence *residence) {
     if (!residence || atomic_fetch_sub(&residence->references, 1) > 1) return;
     for (int d = 0; residence->devices && d < residence->context->n_devices; d++) {

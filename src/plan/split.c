@@ -1,7 +1,10 @@
-/* The ranges of units, by dynamic programming over (device, number of units before the end of its range).
+/* The ranges of units, by dynamic programming over (device, number of units before the end of its range). A state
+ * says that device d holds the unit before i, so the next range must begin at i on a later device; what it costs to
+ * get there depends on those two numbers alone, which is what makes the tables small. Not here: what the numbers mean
+ * (survey.c, spread.c), and whether the answer fits after all (spread.c).
  *
- * Invariant: the solution is the best of all contiguous ranges in device order, and never takes more than the room of a
- * device. Equal inputs give equal outputs: comparisons are strict, in a fixed order. */
+ * Invariant: the solution is the best of all contiguous ranges in device order, and never takes more than the room of
+ * a device. Equal inputs give equal outputs: comparisons are strict, in a fixed order. */
 #include "plan/split.h"
 
 #include "base/alloc.h"
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rounds of solve_shares; and the least part of the time on one device that a spread must win. */
 enum { MAX_ROUNDS = 6 };
 static const double LEAST_GAIN = 0.03;
 
@@ -32,7 +36,8 @@ typedef struct solver {
     uint32_t stamp;
 } solver;
 
-/* Bytes of the units that a solution gives to a device (all of them without one), each shared thing once. */
+/* Bytes of the units that a solution gives to a device (all of them without one), each shared thing once. `seen` is a
+ * set that is emptied by counting its stamp up. */
 static double bytes_on(solver *s, int d, const int *solution) {
     const plait_split_problem *p = s->p;
     double sum = 0;
@@ -60,13 +65,15 @@ static double bytes_for_others(const solver *s, int d, const int *solution) {
     return sum;
 }
 
+/* Shares need not add up to 1. */
 static double sum_of_shares(const plait_split_problem *p) {
     double sum = 0;
     for (int d = 0; d < p->n_devices; d++) sum += p->shares[d];
     return sum;
 }
 
-/* Shares of all bytes as they would lie on one device. */
+/* Shares of all bytes as they would lie on one device. `empty` becomes the running sum of what it costs each device
+ * to hold nothing: its target, squared. So a range of devices that are passed over is charged by one subtraction. */
 static void set_first_targets(solver *s) {
     for (int d = 0; d < s->p->n_devices; d++) {
         s->targets[d] = s->p->shares ? s->p->shares[d] / sum_of_shares(s->p) * bytes_on(s, d, NULL) : 0;
@@ -91,6 +98,8 @@ static double set_targets(solver *s, const int *solution) {
     return unfair;
 }
 
+/* By the three things that may be sought. `first` charges a byte the place of its device: the least sum has as much
+ * as possible in front, and ties cannot hide behind other figures. */
 static double range_cost(const solver *s, int d, uint64_t bytes, double ns) {
     const plait_split_problem *p = s->p;
     if (p->first) return (double)d * (double)bytes;
@@ -112,6 +121,7 @@ static void find_arrivals(solver *s, int d) {
     for (uint32_t i = 0; i < p->n_units; i++) {
         s->arrive[i] = i == 0 ? s->empty[d] : INFINITY;
         s->arrive_from[i] = -1;
+        /* Devices between e and d hold nothing, and are charged for it. */
         for (int e = 0; i > 0 && e < d; e++) {
             double cost = s->best[(size_t)e * s->width + i];
             if (cost == INFINITY) continue;
@@ -121,7 +131,9 @@ static void find_arrivals(solver *s, int d) {
     }
 }
 
-/* Adds what a unit has and the range does not hold yet. False when the device has no room for it. */
+/* Adds what a unit has and the range does not hold yet. False when the device has no room for it. What is shared is
+ * counted with the first unit of the range that has it; the caller has begun a new stamp for the range. An overflow
+ * counts as no room. */
 static bool add_unit(solver *s, int d, uint32_t u, uint64_t *bytes, uint64_t *need) {
     const plait_split_problem *p = s->p;
     size_t at = (size_t)u * (size_t)p->n_devices + (size_t)d;
@@ -136,7 +148,11 @@ static bool add_unit(solver *s, int d, uint32_t u, uint64_t *bytes, uint64_t *ne
     return *need <= p->room[d];
 }
 
-/* Ranges of device d that end before unit i, the shortest first: of equal ones the earlier devices have more. */
+/* Ranges of device d that end before unit i, the shortest first: of equal ones the earlier devices have more. A range
+ * grows backwards, so adding a unit never takes one away, and the first that has no room ends the search.
+ *
+ * It ends early, too, where no longer range can be better: without shares costs only grow; with them they grow once
+ * the target is passed. The way to the beginning of the range costs 0 at least. */
 static void extend(solver *s, int d, uint32_t i) {
     const plait_split_problem *p = s->p;
     size_t at = (size_t)d * s->width + i;
@@ -158,6 +174,8 @@ static void extend(solver *s, int d, uint32_t i) {
     }
 }
 
+/* Devices in order: arrivals at d need the finished rows of those before. A share of 0 bars a device unless the
+ * problem is soft. */
 static void solve(solver *s) {
     const plait_split_problem *p = s->p;
     for (size_t k = 0; k < (size_t)p->n_devices * s->width; k++) s->best[k] = INFINITY;
@@ -168,7 +186,8 @@ static void solve(solver *s) {
     }
 }
 
-/* Follows the tables back from the end. */
+/* Follows the tables back from the end. Devices behind the last range hold nothing, and are charged for it. False: no
+ * device can hold the last unit in any way. */
 static bool read_solution(const solver *s, int *out, double *out_cost) {
     const plait_split_problem *p = s->p;
     double best = INFINITY;
@@ -192,8 +211,10 @@ static bool read_solution(const solver *s, int *out, double *out_cost) {
     return true;
 }
 
-/* What the bytes are in all is known only from a solution, if units share things or put some elsewhere: then again, for
- * the bytes of the solution before; the fairest of all counts. */
+/* What the bytes are in all is known only from a solution, if units share things or put some elsewhere: then again,
+ * for the bytes of the solution before; the fairest of all counts. Rounds need not converge, a block may go back and
+ * forth between two devices, so they are few and the best is kept. Whether there is a solution does not depend on the
+ * targets: all rounds have one, or none. */
 static void solve_shares(solver *s, int *out, double *out_cost, bool *out_found) {
     const plait_split_problem *p = s->p;
     bool exact = !p->elsewhere && p->first_shared[p->n_units] == 0;
@@ -212,12 +233,14 @@ static void solve_shares(solver *s, int *out, double *out_cost, bool *out_found)
     }
 }
 
+/* Without shares one round says all. */
 static void solve_once(solver *s, int *out, double *out_cost, bool *out_found) {
     set_first_targets(s); /* none */
     solve(s);
     *out_found = read_solution(s, out, out_cost);
 }
 
+/* Not for n_units 0, which has the empty solution of cost 0. */
 plait_status plait_split_solve(const plait_split_problem *problem, int *out_devices, double *out_cost,
                                bool *out_found) {
     size_t width = (size_t)problem->n_units + 1, n = (size_t)problem->n_devices;

@@ -36,10 +36,12 @@ static const double LEAST_GAIN = 0.97;
 
 /* ---- budgets ---- */
 
+/* Temporaries of the plans to come, as far as the caller knows them by now. */
 static uint64_t reserve_of(const spread *p, int d) {
     return p->options->reserve_bytes ? p->options->reserve_bytes[d] : 0;
 }
 
+/* Rooms are never negative: what is missing shows in the solution, not in the subtraction. */
 static uint64_t minus(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
@@ -52,6 +54,7 @@ static bool takes_memory(const spread *p, int d, const plait_survey_item *item, 
 
 /* ---- the problem ---- */
 
+/* Items are weights or states. */
 static bool is_state(const plait_survey_item *item) {
     return item->row->kind == PLAIT_STORAGE_STATE;
 }
@@ -61,7 +64,8 @@ static bool fixed_use(const plait_survey *s, const plait_survey_item *item, cons
     return is_state(item) ? item->pin >= 0 : s->nodes[user->node].pin >= 0;
 }
 
-/* Whether a trial of the unit on a device has put the item on another (or the same), of its own will. */
+/* Whether a trial of the unit on a device has put the item on another (or the same), of its own will. What the user
+ * pinned is counted once, apart (count_pinned), not with every unit that reads it. */
 static bool put_there(const plait_survey *s, const plait_survey_item *item, uint32_t unit, int tried,
                       int device) {
     for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++) {
@@ -72,7 +76,9 @@ static bool put_there(const plait_survey *s, const plait_survey_item *item, uint
     return false;
 }
 
-/* Adds an item of a unit, tried on a device, to what the unit takes there (or to what it shares with other units). */
+/* Adds an item of a unit, tried on a device, to what the unit takes there (or to what it shares with other units).
+ * `need` is what takes memory, with the padding that aligning it may cost; 0 for what is used in the mapped file.
+ * `bytes` is for the shares, where a mapped weight weighs as much as any other. */
 static plait_status count_item(spread *p, uint32_t unit, int d, uint32_t index, uint64_t *bytes,
                                uint64_t *need) {
     const plait_survey_item *item = &p->survey.items[index];
@@ -86,7 +92,8 @@ static plait_status count_item(spread *p, uint32_t unit, int d, uint32_t index, 
     return PLAIT_OK;
 }
 
-/* What a trial of the unit on a device has put on others. */
+/* What a trial of the unit on a device has put on others: items of this unit alone whose users run there. For the
+ * shares only; whether there is room for it shows when the whole is counted (count_held). */
 static plait_status count_elsewhere(spread *p, uint32_t unit, int tried) {
     const plait_survey *s = &p->survey;
     uint64_t *row =
@@ -111,7 +118,9 @@ static plait_status count_elsewhere(spread *p, uint32_t unit, int tried) {
     return PLAIT_OK;
 }
 
-/* Everything about one unit: a trial on each device. */
+/* Everything about one unit: a trial on each device. Items that only this unit has are added up; those that other
+ * units have too go to `shared`, with their figures for each device, since how often they count depends on the
+ * solution. */
 static plait_status weigh_unit(spread *p, uint32_t unit, uint32_t *n_shared) {
     const plait_survey *s = &p->survey;
     size_t n = (size_t)p->n_devices, n_items = s->first_item[unit + 1] - s->first_item[unit];
@@ -161,6 +170,8 @@ static plait_status count_pinned(spread *p) {
     return PLAIT_OK;
 }
 
+/* Nothing is decided while units are weighed: homes of states are those of a unit on the device of the trial. Done
+ * again for every way of copying (plait_copies), which changes who holds what. */
 static plait_status weigh_units(spread *p) {
     const plait_survey *s = &p->survey;
     size_t n = (size_t)p->n_devices * s->n_units;
@@ -178,6 +189,8 @@ static plait_status weigh_units(spread *p) {
     return count_pinned(p);
 }
 
+/* `shared` items are numbered as the survey's items. `elsewhere` is left out when it is all zeros: then shares are
+ * solved in one round. */
 static plait_status solve(spread *p, bool soft, const uint64_t *room, double *out_cost, bool *out_found) {
     const plait_survey *s = &p->survey;
     plait_split_problem problem = {.n_units = s->n_units,
@@ -201,7 +214,9 @@ static plait_status solve(spread *p, bool soft, const uint64_t *room, double *ou
 
 /* ---- checking the whole ---- */
 
-/* What the decided whole takes on each device, in the two kinds of buffer that it will lie in. */
+/* What the decided whole takes on each device, in the two kinds of buffer that it will lie in. By the same rounding
+ * that the residence will meet: one buffer for weights, one for state. A little more than it will be where weights
+ * need several buffers. */
 static plait_status count_held(spread *p) {
     const plait_survey *s = &p->survey;
     for (int d = 0; d < p->n_devices; d++) {
@@ -226,8 +241,12 @@ static plait_status count_held(spread *p) {
     return PLAIT_OK;
 }
 
-/* The bytes that are too many on a device; devices whose memory is the host's share one budget, unless the caller gave
- * each its own. Takes them from the room of the device that could give them; false when all fits. */
+/* The bytes that are too many on a device; devices whose memory is the host's share one budget, unless the caller
+ * gave each its own. Takes them from the room of the device that could give them; false when all fits.
+ *
+ * One device a call: what comes off it may go to another, so each answer is solved and counted again. The room that
+ * is left of the largest is what it held, less what is too much: shrinking its old room alone might change nothing,
+ * if that was larger than what it held. */
 static bool shrink_room(spread *p) {
     uint64_t shared = 0, shared_budget = 0, most = 0;
     int largest = -1;
@@ -249,6 +268,8 @@ static bool shrink_room(spread *p) {
     return true;
 }
 
+/* The numbers are those of each device alone, since with what is missing no split can be shown. *out_full stays false
+ * when the message could not be made: then it was the host's memory that ran out. */
 static plait_status nothing_fits(const spread *p) {
     const plait_survey *s = &p->survey;
     plait_strbuf text;
@@ -278,6 +299,7 @@ static plait_status nothing_fits(const spread *p) {
     return status;
 }
 
+/* Ways of copying are weighed when they are tried first; the usual one is weighed once. */
 static plait_status solve_with(spread *p, plait_copies copies, bool soft, double *out_cost, bool *out_found) {
     if (p->survey.copies != copies) {
         p->survey.copies = copies;
@@ -286,8 +308,9 @@ static plait_status solve_with(spread *p, plait_copies copies, bool soft, double
     return solve(p, soft, p->room, out_cost, out_found);
 }
 
-/* Whether the copies of tables keep better things out: a solution with all of them is there, it would be better with more
- * room, and one without them is better by as much as a move has to be. Then that one is left in `unit_device`. */
+/* Whether the copies of tables keep better things out: a solution with all of them is there, it would be better with
+ * more room, and one without them is better by as much as a move has to be. Then that one is left in `unit_device`;
+ * else the first solution is solved again, since trying has written over it. */
 static plait_status try_fewer_copies(spread *p, double cost, bool *out_found) {
     double free_cost, lean_cost;
     bool free_found = false, lean_found = false;
@@ -300,8 +323,9 @@ static plait_status try_fewer_copies(spread *p, double cost, bool *out_found) {
     return solve_with(p, PLAIT_COPIES_ALL, false, &cost, out_found);
 }
 
-/* Ways to make it fit, the wished one first: copies wherever something is read, shares of 0 holding nothing; then with
- * fewer copies; then with every device. */
+/* Ways to make it fit, the wished one first: copies wherever something is read, shares of 0 holding nothing; then
+ * with fewer copies; then with every device. Copies of a table are given up before a share of 0 is broken: a lookup
+ * that travels costs a little time, a device that was to hold nothing was the user's word. */
 static plait_status find_solution(spread *p, bool *out_found) {
     double cost;
     for (int way = 0; way < 6; way++) {
@@ -314,6 +338,8 @@ static plait_status find_solution(spread *p, bool *out_found) {
     return PLAIT_OK;
 }
 
+/* Solve, count the whole, shrink a room, again. Rooms only shrink, yet nothing says how soon the whole fits, so rounds
+ * are bounded; where they do not do, the answer is that it does not fit, with all figures. */
 static plait_status decide(spread *p) {
     PLAIT_TRY(weigh_units(p));
     for (int d = 0; d < p->n_devices; d++)
@@ -331,6 +357,8 @@ static plait_status decide(spread *p) {
 
 /* ---- keeping the result ---- */
 
+/* After the decision every item knows its devices, and each copy is packed for the readers that run beside it, not
+ * for all. */
 static plait_status add_entries(spread *p) {
     const plait_survey *s = &p->survey;
     for (int kind = 0; kind < 2; kind++) /* states come first in the table */
@@ -348,7 +376,8 @@ static plait_status add_entries(spread *p) {
     return PLAIT_OK;
 }
 
-/* Why a unit is where it is: the way of splitting, or want of room for it. */
+/* Why a unit is where it is: the way of splitting, or want of room for it. `device` is what the split chose; pinned
+ * units are told apart by the caller. */
 static plait_cause cause_of(const spread *p, int device) {
     if (p->residence->asked) return PLAIT_CAUSE_RATIO;
     if (p->options->split == PLAIT_SPLIT_NONE) return device == 0 ? PLAIT_CAUSE_FIRST : PLAIT_CAUSE_ROOM;
@@ -366,6 +395,8 @@ static int pin_of_unit(const plait_survey *s, uint32_t unit) {
     return pin;
 }
 
+/* For the plan's text, and for placing nodes that want to be with their block. Only a block whose nodes are all
+ * pinned to one device counts as pinned: one pinned node does not move the block. */
 static plait_status keep_blocks(spread *p) {
     const plait_survey *s = &p->survey;
     plait_residence *r = p->residence;
@@ -390,7 +421,8 @@ static plait_status keep_blocks(spread *p) {
 
 /* ---- all of it ---- */
 
-/* Shares that add up to 1, kept for the report. */
+/* Shares that add up to 1, kept for the report. Checked with !(x >= 0), so that a NaN is refused as well. With `none`
+ * there is nothing to share: a ratio has no say then. */
 static plait_status keep_shares(spread *p) {
     plait_residence *r = p->residence;
     double sum = 0;
@@ -412,6 +444,7 @@ static plait_status keep_shares(spread *p) {
     return PLAIT_OK;
 }
 
+/* Sizes are known once the survey is: what is shared by several units is a use each at most. */
 static plait_status make_tables(spread *p) {
     size_t n = (size_t)p->n_devices, n_units = p->survey.n_units, n_users = 0;
     for (size_t i = 0; i < p->survey.n_items; i++) n_users += p->survey.items[i].n_users;
@@ -431,6 +464,8 @@ static plait_status make_tables(spread *p) {
     return all ? PLAIT_OK : plait_error_memory("residence", n * n_units);
 }
 
+/* Everything but the entries and blocks that were kept is gone afterwards; so are the survey's figures, which
+ * placement takes anew for its own graph. */
 plait_status plait_residence_spread(plait_residence *residence, const plait_graph *const *graphs,
                                     int n_graphs, const plait_residence_options *options) {
     static const plait_residence_options none = {0};

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nodes of all graphs have one row of numbers (survey.h); this is the way back. */
 static const plait_graph_node *graph_node(const plait_survey *s, uint32_t n) {
     return &s->graphs[s->nodes[n].graph]->nodes[s->nodes[n].node];
 }
@@ -24,6 +25,8 @@ static int64_t item_of(const plait_survey *s, uint32_t g, uint32_t tensor) {
 
 /* ---- what is stored ---- */
 
+/* The first graph that names an item describes it; others are compared with that. *out: its index + 1, as `item_of`
+ * keeps it. */
 static plait_status add_item(plait_survey *s, const plait_graph *graph, uint32_t storage, uint32_t *out) {
     const plait_graph_storage *row = &graph->storages[storage];
     const plait_operand *shape = &graph->tensors[row->root].shape;
@@ -78,7 +81,8 @@ static plait_status list_items(plait_survey *s) {
     return PLAIT_OK;
 }
 
-/* Calls for every input that is an item: counts users, or fills their rows. */
+/* Calls for every input that is an item: counts users, or fills their rows. Run twice, since rows are laid out item
+ * by item. `whole`: the tensor itself is read, not a view of part of it, which packings ask about. */
 static void visit_users(plait_survey *s, bool fill, uint32_t *next) {
     for (uint32_t n = 0; n < s->first_node[s->n_graphs]; n++) {
         const plait_graph *graph = s->graphs[s->nodes[n].graph];
@@ -99,6 +103,8 @@ static void visit_users(plait_survey *s, bool fill, uint32_t *next) {
     }
 }
 
+/* Users of an item stand together, in order of graphs and nodes, so "the first user that..." is the same in every
+ * run. */
 static plait_status list_users(plait_survey *s) {
     uint32_t total = 0, *next = plait_arena_alloc(&s->arena, s->n_items, sizeof *next);
     if (!next) return plait_error_memory("residence", s->n_items);
@@ -115,7 +121,9 @@ static plait_status list_users(plait_survey *s) {
 
 /* ---- pins of nodes ---- */
 
-/* The pin that comes first in the user's list among those that name the node, its block, or a weight that it reads. */
+/* The pin that comes first in the user's list among those that name the node, its block, or a weight that it reads.
+ * *out_rank: its place in the list. A pin of a state is not asked for here: its readers hear of it through the
+ * state's home (choose). */
 static int pin_of_node(const plait_survey *s, uint32_t g, const plait_graph_node *node, int *out_rank) {
     int device = plait_residence_pin(s->residence, node->name, node->block, out_rank);
     for (int i = 0; i < node->n_inputs; i++) {
@@ -149,7 +157,8 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The numbers of all blocks, sorted, each once. */
+/* The numbers of all blocks, sorted, each once. Graphs visit blocks in runs, so the list before sorting is about as
+ * long as there are blocks in all graphs. */
 static plait_status list_blocks(plait_survey *s, int32_t **out, size_t *out_n) {
     size_t n = 0;
     int32_t *blocks = plait_arena_alloc(&s->arena, s->first_node[s->n_graphs], sizeof *blocks);
@@ -167,6 +176,7 @@ static plait_status list_blocks(plait_survey *s, int32_t **out, size_t *out_n) {
     return PLAIT_OK;
 }
 
+/* Units without a block keep -1: what stands before and behind. */
 static plait_status name_units(plait_survey *s) {
     s->unit_block = plait_arena_alloc(&s->arena, s->n_units, sizeof *s->unit_block);
     s->unit_blocks = plait_arena_alloc(&s->arena, s->n_units, sizeof *s->unit_blocks);
@@ -175,7 +185,12 @@ static plait_status name_units(plait_survey *s) {
     return PLAIT_OK;
 }
 
-/* Unit 0 stands before all blocks, the last one behind them. Nodes without a mark stay with the block before them. */
+/* Unit 0 stands before all blocks, the last one behind them. Nodes without a mark stay with the block before them, so
+ * that what glues blocks together does not cut a block off. More blocks than there may be units are put together
+ * evenly, neighbours with neighbours: solving the split takes time by the square of the units, and a split at every
+ * fourth of a thousand layers is as good as one anywhere.
+ *
+ * A graph without any block is a tail: it reads what the last block made, so it belongs behind. */
 static plait_status unite_blocks(plait_survey *s, const int32_t *blocks, size_t n_blocks) {
     size_t n_between = n_blocks < PLAIT_SURVEY_MAX_UNITS - 2 ? n_blocks : PLAIT_SURVEY_MAX_UNITS - 2;
     s->n_units = (uint32_t)n_between + 2;
@@ -204,7 +219,8 @@ static plait_status unite_blocks(plait_survey *s, const int32_t *blocks, size_t 
     return PLAIT_OK;
 }
 
-/* Without blocks a unit is what lies between points that at most one value crosses. */
+/* Without blocks a unit is what lies between points that at most one value crosses. Graphs follow one another, as if
+ * they were one program; where there are too many points, neighbours go together evenly. */
 static plait_status unite_points(plait_survey *s) {
     uint32_t n_nodes = s->first_node[s->n_graphs], n_all = 0;
     uint32_t *unit = plait_arena_alloc(&s->arena, n_nodes, sizeof *unit);
@@ -232,6 +248,8 @@ static void end_lists(uint32_t *first, uint32_t n) { /* filling moved each begin
     first[0] = 0;
 }
 
+/* Two tables by unit, each filled by counting first: nodes of a unit, and items that they touch. `stamp` keeps an
+ * item from being listed twice in a unit that has several users of it. */
 static plait_status list_units(plait_survey *s) {
     uint32_t n_nodes = s->first_node[s->n_graphs], n_users = 0;
     for (size_t i = 0; i < s->n_items; i++) n_users += s->items[i].n_users;
@@ -280,6 +298,10 @@ static void span_items(plait_survey *s) {
 
 /* ---- what goes from unit to unit ---- */
 
+/* What a cut between two units costs, summed over the steps of a typical use: a value made in unit a and read last in
+ * unit z crosses every cut between them, also where units in the middle do not read it; in a pipeline of devices it
+ * travels with the rest. `escapes` marks values that leave their unit at all: a trial charges their way back to the
+ * unit's device, if a lacking op made them elsewhere. */
 static plait_status list_crossings(plait_survey *s) {
     uint32_t n_values = s->first_value[s->n_graphs];
     s->escapes = plait_arena_alloc(&s->arena, n_values, sizeof *s->escapes);
@@ -331,6 +353,9 @@ static int cheapest(const plait_survey *s, const plait_survey_item *item, uint64
     return best;
 }
 
+/* For every state: which devices run all that touches it, which run all that writes it, and where it goes when its
+ * unit's device is neither. Readers may lack a device, the bytes then travel; writers should not, or everything
+ * written travels home in every step. */
 static void find_refuges(plait_survey *s) {
     uint64_t all = s->n_devices >= 64 ? UINT64_MAX : ((uint64_t)1 << s->n_devices) - 1;
     for (size_t i = 0; i < s->n_items; i++) {
@@ -358,7 +383,8 @@ int plait_survey_home(const plait_survey_item *item, int device) {
 
 /* ---- trying a unit on a device ---- */
 
-/* Where a value is during this trial: what other units made is on the device of the trial. */
+/* Where a value is during this trial, a bit for each device that has it: what other units made is on the device of
+ * the trial. Stamped by trial, so that nothing needs to be cleared. */
 static uint64_t *place_of(plait_survey *s, uint32_t value, int device) {
     if (s->placed[value] != s->trial) {
         s->placed[value] = s->trial;
@@ -367,6 +393,8 @@ static uint64_t *place_of(plait_survey *s, uint32_t value, int device) {
     return &s->places[value];
 }
 
+/* From the first device that has it: all copies are of the same bytes, and which one a transfer really takes is
+ * settled when segments are cut. */
 static double move_cost(const plait_survey *s, const plait_survey_node *row, uint64_t from, int to,
                         uint32_t value) {
     double steps = s->steps[row->graph];
@@ -375,6 +403,7 @@ static double move_cost(const plait_survey *s, const plait_survey_node *row, uin
                                steps * (double)s->weighed[row->graph].bytes[value]);
 }
 
+/* In all steps of a typical use, so that graphs that run often weigh more. */
 static double time_on(const plait_survey *s, const plait_survey_node *row, int d) {
     const plait_weighed *w = &s->weighed[row->graph];
     return s->steps[row->graph] * (double)w->ns[(size_t)row->node * (size_t)s->n_devices + (size_t)d];
@@ -395,7 +424,8 @@ static double fetch(plait_survey *s, const plait_survey_node *row, int trial_dev
     return ns;
 }
 
-/* The device where it costs least: its time, and the ways there and back. */
+/* The device where it costs least: its time, and the ways there and back. 1e30 keeps devices of share 0 behind all
+ * others, and in order among themselves. -1 only when no device runs the node, which weigh_graphs() has excluded. */
 static int best_elsewhere(plait_survey *s, const plait_survey_node *row, int trial_device) {
     const plait_weighed *w = &s->weighed[row->graph];
     int best = -1;
@@ -423,13 +453,17 @@ static int state_home(const plait_survey *s, const plait_survey_node *row, int d
     return -1;
 }
 
-/* The user that has an item where the others have no copy: the first that reads it whole. */
+/* The user that has an item where the others have no copy: the first that reads it whole. Its copy is the one that
+ * must be fast; a lookup of a few rows can travel to it. */
 static const plait_survey_user *owner_of(const plait_survey *s, const plait_survey_item *item) {
     for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++)
         if (!s->users[k].lookup) return &s->users[k];
     return &s->users[item->first_user];
 }
 
+/* By the way that is tried (plait_copies). An item of one unit is always there with it. Under NO_LOOKUPS a unit that
+ * reads the item whole keeps a copy; where everybody only looks things up, all keep theirs, as there is no better
+ * place to send them to. */
 bool plait_survey_copies(const plait_survey *s, const plait_survey_item *item, uint32_t unit) {
     if (s->copies == PLAIT_COPIES_ALL || item->first_unit == item->last_unit) return true;
     if (s->copies == PLAIT_COPIES_NONE) return s->nodes[owner_of(s, item)->node].unit == unit;
@@ -453,8 +487,9 @@ static int owner_device(const plait_survey *s, const plait_survey_node *row) {
 }
 
 /* Where a node of a unit runs when the unit is on a device; -1: nowhere. In this order: where the state is that it
- * writes; where the user wants it; where the state is that it reads; where the weight is that its unit has no copy of;
- * with its unit; where it costs least. */
+ * writes; where the user wants it; where the state is that it reads; where the weight is that its unit has no copy
+ * of; with its unit; where it costs least. place.c begins with the same order, so a plan of the whole finds what was
+ * predicted here. */
 static int choose(plait_survey *s, const plait_survey_node *row, int device, plait_cause *cause,
                   const char **why) {
     uint64_t runs = s->weighed[row->graph].runs[row->node];
@@ -482,6 +517,9 @@ static int choose(plait_survey *s, const plait_survey_node *row, int device, pla
     return best_elsewhere(s, row, device);
 }
 
+/* Nodes in program order, as one queue of the device would take them: fetching what is not there, a launch wherever
+ * the device changes, and the results' way to the unit's device, where the next unit expects them. `row->device` and
+ * its cause stay behind; plait_survey_decide() relies on that. */
 double plait_survey_try(plait_survey *s, uint32_t unit, int device) {
     double ns = 0;
     int before = device;
@@ -509,6 +547,8 @@ double plait_survey_try(plait_survey *s, uint32_t unit, int device) {
 
 /* ---- deciding ---- */
 
+/* State lives with the unit of its first writer; one that is only read with its first reader; one that nothing
+ * touches, but an output shows, where it is pinned or on the first device. */
 static void decide_homes(plait_survey *s) {
     for (size_t i = 0; i < s->n_items; i++) {
         plait_survey_item *item = &s->items[i];
@@ -524,6 +564,8 @@ static void decide_homes(plait_survey *s) {
     }
 }
 
+/* Homes first: choose() asks for them, and during trials could only suppose that everything else is on the same
+ * device. */
 void plait_survey_decide(plait_survey *s) {
     decide_homes(s);
     for (uint32_t u = 0; u < s->n_units; u++) plait_survey_try(s, u, s->unit_device[u]);
@@ -534,6 +576,7 @@ void plait_survey_forget(plait_survey *s) {
     for (size_t i = 0; i < s->n_items; i++) s->items[i].home = -1;
 }
 
+/* A weight is on every device on which a reader runs (law: weights never move in a step). */
 bool plait_survey_holds(const plait_survey *s, const plait_survey_item *item, int device) {
     if (item->row->kind == PLAIT_STORAGE_STATE) return item->home == device;
     for (uint32_t k = item->first_user; k < item->first_user + item->n_users; k++)
@@ -541,6 +584,8 @@ bool plait_survey_holds(const plait_survey *s, const plait_survey_item *item, in
     return item->n_users == 0 && device == (item->pin >= 0 ? item->pin : 0);
 }
 
+/* Readers beyond PLAIT_MAX_READERS cannot all be shown to the device: then file form, which serves everybody, as for
+ * what an output gives to the host. */
 plait_status plait_survey_form(const plait_survey *s, const plait_survey_item *item, int device, int unit,
                                plait_encoding_offer *out) {
     struct plait_weight_reader readers[PLAIT_MAX_READERS];
@@ -561,6 +606,8 @@ plait_status plait_survey_form(const plait_survey *s, const plait_survey_item *i
 
 /* ---- life ---- */
 
+/* Inputs in which an op looks things up by id, told from its factors: an indexed factor in one of the input's dims.
+ * No op is named. */
 static plait_status find_lookups(plait_survey *s) {
     for (int id = 0; id < PLAIT_OP_COUNT; id++) {
         plait_factors f;
@@ -574,6 +621,8 @@ static plait_status find_lookups(plait_survey *s) {
     return PLAIT_OK;
 }
 
+/* Unbound: where weights live is what this is for. A node that nobody runs is found here, before anything is decided,
+ * and with every device's reason. */
 static plait_status weigh_graphs(plait_survey *s, const plait_residence_options *options) {
     size_t n = (size_t)s->n_graphs;
     s->weighed = plait_arena_alloc(&s->arena, n, sizeof *s->weighed);
@@ -595,6 +644,7 @@ static plait_status weigh_graphs(plait_survey *s, const plait_residence_options 
     return PLAIT_OK;
 }
 
+/* Nothing is decided: device -1, no cause, no reason. */
 static plait_status list_nodes(plait_survey *s) {
     uint32_t n_nodes = s->first_node[s->n_graphs], n_values = s->first_value[s->n_graphs];
     s->nodes = plait_arena_alloc(&s->arena, n_nodes, sizeof *s->nodes);
@@ -608,6 +658,7 @@ static plait_status list_nodes(plait_survey *s) {
     return PLAIT_OK;
 }
 
+/* Marks of the builder where there are any; else the shape of the graph says where it can be cut. */
 static plait_status make_units(plait_survey *s) {
     int32_t *blocks;
     size_t n_blocks;
@@ -621,6 +672,8 @@ static plait_status make_units(plait_survey *s) {
     return list_crossings(s);
 }
 
+/* Users before pins, since a pinned writer pins its state; pins before refuges, which a home asks for second; all
+ * before units, whose crossings need the weighed values. What failed half way is freed by deinit. */
 plait_status plait_survey_init(plait_survey *s, plait_residence *residence, const plait_graph *const *graphs,
                                int n_graphs, const plait_residence_options *options) {
     *s = (plait_survey){.context = residence->context,

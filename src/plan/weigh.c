@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Room for a device's reason; longer ones are cut. */
 enum { REASON_BYTES = 120 };
 
 /* Reasons are few and long: each is kept once. */
@@ -22,6 +23,8 @@ typedef struct reasons {
     size_t n, capacity;
 } reasons;
 
+/* The same few words come back for hundreds of nodes. Texts live in the arena, so pointers to them stay good while
+ * the table of pointers grows. */
 static plait_status keep_reason(reasons *r, const char *text, const char **out) {
     uint32_t at;
     size_t length = strlen(text);
@@ -54,6 +57,9 @@ static bool find_encodings(const plait_plan *plan, const plait_graph_node *node,
     return true;
 }
 
+/* Unbound, the use alone decides: weights are in file form as far as anybody knows. Bound, two nodes of one use may
+ * have weights that were packed differently, because other readers of theirs differ, and then a device may say yes to
+ * one and no to the other. */
 bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, uint32_t a, uint32_t b,
                        const plait_plan *bound) {
     if (graph->use_of[a] != graph->use_of[b]) return false;
@@ -66,7 +72,9 @@ bool plait_weigh_alike(const plait_context *context, const plait_graph *graph, u
     return true;
 }
 
-/* What a device says of a use when nothing else stands against it. */
+/* What a device says of a use when nothing else stands against it. An op that the device had accepted and then
+ * refused (deny.c) is answered here, so every caller sees it as lacking. A device that says no and gives no reason
+ * gets one. */
 static bool supports(const plait_context *context, const plait_op_use *use, const plait_encoding *encodings,
                      int d, char *reason, size_t reason_bytes) {
     plait_device *device = context->devices[d].device;
@@ -83,6 +91,8 @@ static bool supports(const plait_context *context, const plait_op_use *use, cons
 
 /* ---- copies ---- */
 
+/* A use without a node: of the right op, with the operand as it is and a dense one of its type and dims. Where the
+ * dense one cannot be expressed the output stays as it is, and the caller sees that it is not dense. */
 void plait_weigh_copy_use(const plait_operand *operand, plait_op_use *out) {
     *out = (plait_op_use){.op = plait_op_get(PLAIT_OP_copy), .n_inputs = 1, .n_outputs = 1, .present = 1};
     out->inputs[0] = out->outputs[0] = *operand;
@@ -97,6 +107,7 @@ uint64_t plait_weigh_copiers(const plait_context *context, const plait_op_use *c
     return found;
 }
 
+/* A copy streams: no factor of arithmetic, and the bytes of both sides. */
 double plait_weigh_copy_ns(const plait_cost *cost, const plait_op_use *copy, int device) {
     plait_work work = {.kind = (plait_cost_class)cost->classes[PLAIT_OP_copy], .bytes = plait_op_bytes(copy)};
     return plait_cost_time(cost, device, &work);
@@ -112,6 +123,8 @@ static bool may_copy(const plait_context *context, const plait_graph *graph, uin
     const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[n].inputs[i]];
     if (graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT) return false;
     if (plait_operand_is_dense(&use->inputs[i])) return false;
+    /* The bounded dim of a tensor has to be its outermost, so a copy of a view in which another dim lies outside of
+     * it could not be declared. */
     for (int k = tensor->outer.axis + 1; tensor->outer.dim >= 0 && k < PLAIT_MAX_RANK; k++)
         if (use->inputs[i].dims[k] != 1) return false;
     plait_weigh_copy_use(&use->inputs[i], &copy);
@@ -119,7 +132,10 @@ static bool may_copy(const plait_context *context, const plait_graph *graph, uin
     return plait_operand_is_dense(&copy.outputs[0]) && plait_weigh_copiers(context, &copy) != 0;
 }
 
-/* The least inputs that have to be dense for the device to run the use, 0 when that does not help. */
+/* The least inputs that have to be dense for the device to run the use, 0 when that does not help. All that may be
+ * copied are tried at once first, as few devices refuse then; those without which the device is content are taken
+ * back one by one, in the order of the inputs. That is at most twice as many questions as inputs, and finds a least
+ * set as long as an operand's form does not depend on another's. */
 static uint16_t find_copies(const plait_context *context, const plait_graph *graph, uint32_t n,
                             const plait_op_use *use, const plait_encoding *encodings, int d) {
     char reason[REASON_BYTES];
@@ -143,6 +159,9 @@ static uint16_t find_copies(const plait_context *context, const plait_graph *gra
     return copies;
 }
 
+/* The order of the questions is the order in which a reason helps: where a weight is missing, nothing the device says
+ * matters. Without `out_copies` nobody would make the copies, so a device that needs some counts as one that refuses.
+ */
 bool plait_weigh_device(const plait_context *context, const plait_graph *graph, uint32_t n,
                         const plait_op_use *use, const plait_plan *bound, int d, char *reason,
                         size_t reason_bytes, uint16_t *out_copies) {
@@ -160,7 +179,7 @@ bool plait_weigh_device(const plait_context *context, const plait_graph *graph, 
 
 /* ---- nodes ---- */
 
-/* The values of all named dims in a step of one item. */
+/* The values of all named dims in a step of one item. A dim whose bound is 0 stays 0. */
 static plait_status ones(plait_weighed *w, int64_t **out) {
     int64_t *values = plait_arena_alloc(&w->arena, w->graph->n_dims, sizeof *values);
     if (!values) return plait_error_memory("weighing", w->graph->n_dims);
@@ -173,7 +192,9 @@ static plait_status ones(plait_weighed *w, int64_t **out) {
  * is a quarter full is taken for the usual one where devices are compared; predictions are for a full one. */
 static const double USUAL_KEYS = 0.25;
 
-/* Of making an operand dense for a device: there, or where that costs least with the ways there and back. */
+/* Of making an operand dense for a device: there, or where that costs least with the ways there and back. INFINITY
+ * when nobody copies, which may_copy() has excluded. The dense bytes are charged both ways: it is not known here
+ * where the operand's maker will be. */
 static double time_of_copy(const plait_weighed *w, const plait_context *context, const plait_operand *operand,
                            int device) {
     plait_op_use copy;
@@ -208,7 +229,13 @@ static void weigh_usual(plait_weighed *w, uint32_t n, const int64_t *one, plait_
     }
 }
 
-/* Time on each device that runs the node. */
+/* Time on each device that runs the node. Twice: with every dim at 1 and at its bound, as a model answers and as it
+ * reads a prompt. Where the device needs copies their time is in the node's, so that all later comparisons are fair
+ * without knowing of copies.
+ *
+ * `ns` is the mean over the expected steps. Of attention it is what the usual number of keys takes: a cache is as
+ * long as the longest text, and by its bounds attention would outweigh everything in comparisons that are about
+ * ordinary use. */
 static void weigh_node(plait_weighed *w, const plait_context *context, uint32_t n, const int64_t *one,
                        plait_op_use *use) {
     double all = w->steps.single + w->steps.full;
@@ -235,6 +262,7 @@ static void weigh_node(plait_weighed *w, const plait_context *context, uint32_t 
     }
 }
 
+/* The reason is kept also where the device runs the node with copies: the plan shows why there is one. */
 static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_context *context,
                                 const plait_plan *bound, const plait_op_use *use, reasons *r) {
     for (int d = 0; d < w->n_devices; d++) {
@@ -249,7 +277,9 @@ static plait_status ask_devices(plait_weighed *w, uint32_t n, const plait_contex
     return PLAIT_OK;
 }
 
-/* What was found for an earlier node that is the same use. */
+/* What was found for an earlier node that is the same use. Everything that belongs to a device in a step is by node,
+ * so equal uses are copied rather than shared: a table of uses would break when weights of one use lie in different
+ * forms (plait_weigh_alike). */
 static void copy_weighed(plait_weighed *w, uint32_t from, uint32_t to) {
     size_t n = (size_t)w->n_devices, a = (size_t)from * n, b = (size_t)to * n;
     w->runs[to] = w->runs[from];
@@ -283,6 +313,7 @@ static plait_status weigh_nodes(plait_weighed *w, const plait_context *context, 
 
 /* ---- values ---- */
 
+/* From the first element to the last, at a value of the tensor's bounded dim; other dims never depend on it. */
 static double bytes_at(const plait_graph_tensor *tensor, int64_t dim_value) {
     plait_operand operand = tensor->shape;
     const plait_extent *e = &tensor->outer;
@@ -290,6 +321,8 @@ static double bytes_at(const plait_graph_tensor *tensor, int64_t dim_value) {
     return (double)plait_operand_span_bytes(&operand);
 }
 
+/* Not by the views that are read: what moves is told exactly only when segments are cut, here one number for each
+ * storage has to do. */
 double plait_weigh_storage(const plait_graph *graph, uint32_t storage, plait_expected_steps steps) {
     const plait_graph_tensor *root = &graph->tensors[graph->storages[storage].root];
     double all = steps.single + steps.full, full = (double)graph->storages[storage].size_bytes;
@@ -298,6 +331,8 @@ double plait_weigh_storage(const plait_graph *graph, uint32_t storage, plait_exp
     return (steps.single * bytes_at(root, one) + steps.full * full) / all;
 }
 
+/* Every output has a value, also one that is written in place: who reads it then gets the state's bytes, and
+ * placement has to see what it costs to carry them. */
 static plait_status weigh_values(plait_weighed *w) {
     const plait_graph *graph = w->graph;
     uint32_t n_values = 0;
@@ -317,6 +352,9 @@ static plait_status weigh_values(plait_weighed *w) {
 
 /* ---- points ---- */
 
+/* A cut behind node n is a point when at most one value that was made before it is read after it. Counted in one
+ * pass, as a sum of births less deaths: a value lives from its node to its last reader, one that nobody reads dies at
+ * once. Weights, inputs and state do not count: they are no activation that crosses. Time in the number of operands. */
 plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t *out_n) {
     const plait_graph *graph = w->graph;
     size_t n_nodes = graph->n_nodes, n_values = w->first_value[n_nodes];
@@ -351,6 +389,7 @@ plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t
 
 /* ---- all ---- */
 
+/* By node first, then by device: all that one decision compares lies side by side. */
 static plait_status weigh(plait_weighed *w, const plait_context *context, const plait_plan *bound) {
     size_t n = w->graph->n_nodes, n_all = n * (size_t)w->n_devices;
     w->runs = plait_arena_alloc(&w->arena, n, sizeof *w->runs);
@@ -366,6 +405,8 @@ static plait_status weigh(plait_weighed *w, const plait_context *context, const 
     return weigh_values(w);
 }
 
+/* Expected steps that are both 0 mean that it hardly ever runs: then one step at the bounds, so that no mean is
+ * divided by 0. */
 plait_status plait_weigh(plait_weighed *out, const plait_graph *graph, const plait_context *context,
                          const plait_cost *cost, plait_expected_steps steps, const plait_plan *bound) {
     *out = (plait_weighed){.graph = graph, .cost = cost, .n_devices = context->n_devices, .steps = steps};
