@@ -35,7 +35,9 @@ static int maker_device(const plait_plan *plan, const plait_graph_tensor *tensor
     return entry ? entry->device : -1;
 }
 
-/* The device that makes the copy for a reader on `device`: the reader's if it can. */
+/* The device that makes the copy for a reader on `device`: the reader's if it can. With one device (no weighing) it
+ * can, or the device would not have been taken for the node. Bytes are counted as they travel: the gaps of a view go to
+ * the copier, dense bytes come from it. */
 static int choose_device(const copier *c, const plait_graph_tensor *tensor, int device) {
     const plait_weighed *w = c->weighed;
     plait_op_use copy;
@@ -54,6 +56,9 @@ static int choose_device(const copier *c, const plait_graph_tensor *tensor, int 
     return best;
 }
 
+/* The copy of a tensor on a device, made once for all who read it from there; *out: its number + 1. Readers are visited
+ * in program order, so the first one is the earliest, before which the copy stands; the value is the same for all of
+ * them, as a tensor is one version of its storage. */
 static plait_status add_copy(copier *c, uint32_t tensor, uint32_t reader, int device, uint32_t *out) {
     const plait_graph_tensor *row = &c->plan->graph->tensors[tensor];
     for (uint32_t k = c->first[tensor]; k; k = c->next[k - 1])
@@ -71,6 +76,7 @@ static plait_status add_copy(copier *c, uint32_t tensor, uint32_t reader, int de
     return PLAIT_OK;
 }
 
+/* `copies` [node]: a bit for each input, as weigh.c found for the device on which the node is now. */
 static plait_status list_copies(copier *c, const uint16_t *copies) {
     const plait_graph *graph = c->plan->graph;
     c->first = plait_alloc_array(graph->n_tensors, sizeof *c->first);
@@ -89,7 +95,8 @@ static plait_status list_copies(copier *c, const uint16_t *copies) {
 
 /* ---- the graph that has them ---- */
 
-/* Why there is a copy: who reads it, and what that device says of the operand as it was. */
+/* Why there is a copy: who reads it, and what that device says of the operand as it was. Asked again with the original
+ * operand, whose refusal is the reason. */
 static plait_status explain(const copier *c, uint32_t reader, const char **out) {
     const plait_plan *plan = c->plan;
     int device = plan->placements[reader].device;
@@ -104,6 +111,8 @@ static plait_status explain(const copier *c, uint32_t reader, const char **out) 
     return *out ? PLAIT_OK : plait_error_memory("copies", strlen(text));
 }
 
+/* Nodes of the caller's keep what was decided for them; copies are told by their origin, which lies behind the caller's
+ * nodes. */
 static plait_status place_nodes(const copier *c, const plait_graph *graph, const uint32_t *origins,
                                 plait_placement *out) {
     const plait_plan *plan = c->plan;
@@ -119,7 +128,8 @@ static plait_status place_nodes(const copier *c, const plait_graph *graph, const
     return PLAIT_OK;
 }
 
-/* The plan takes the graph over, with what depends on the numbers of its nodes and storages. */
+/* The plan takes the graph over, with what depends on the numbers of its nodes and storages. Takes the graph over, or
+ * releases it when it fails: the plan then still has the one it had. The older graph lives on as `source`. */
 static plait_status adopt(copier *c, const plait_graph *graph, uint32_t *origins) {
     plait_plan *plan = c->plan;
     plait_placement *placements = plait_arena_alloc(&plan->arena, graph->n_nodes, sizeof *placements);
@@ -139,6 +149,7 @@ static plait_status adopt(copier *c, const plait_graph *graph, uint32_t *origins
     return PLAIT_OK;
 }
 
+/* All copies are known before the graph is built: building needs each node's inputs final. */
 static plait_status insert(copier *c, const uint16_t *copies) {
     plait_plan *plan = c->plan;
     const plait_graph *graph;
@@ -149,6 +160,8 @@ static plait_status insert(copier *c, const uint16_t *copies) {
     return adopt(c, graph, origins);
 }
 
+/* Times and values are by numbers of nodes, which have changed. Copies that were inserted leave operands dense, so no
+ * node of the new graph asks for copies where it is. */
 static plait_status weigh_anew(plait_plan *plan, plait_weighed *weighed) {
     plait_weighed_deinit(weighed);
     return plait_weigh(weighed, plan->graph, plan->context, &plan->cost, plan->steps_expected, plan);

@@ -166,8 +166,8 @@ static double gain_on(mover *m, uint32_t begin, uint32_t end, int device, double
     return gain;
 }
 
-/* What moving [begin, end) must win: 3% of the step if it is one block or less, as the threshold of a block is a
- * block's part of that; n times a block's part if n blocks begin in it. */
+/* What moving [begin, end) must win: one block's part of 3% of the step, as if every block made the move; n times that
+ * if n blocks begin in it. In a graph without blocks the part is the whole. */
 static double threshold_of(const mover *m, uint32_t begin, uint32_t end) {
     uint32_t n = m->blocks[end] - m->blocks[begin];
     return m->threshold * (n > 1 ? n : 1);

@@ -1,6 +1,7 @@
 /* Every device's answer to its segments: which nodes run as one, which values never exist, what scratch a group needs,
- * what may share bytes. Invariant: an answer that was accepted names every node once, and leaves out only values that
- * nobody outside the segment needs. */
+ * what may share bytes. Not here: using the answer (memory.c, reorder.c), and what happens when a device refuses
+ * (deny.c). Invariant: an answer that was accepted names every node once, and leaves out only values that nobody
+ * outside the segment needs. */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,9 @@
 
 #include <stdlib.h>
 
-/* Values that somebody outside the segment needs: read or written by another segment, sent, or an output. */
+/* Values that somebody outside the segment needs: read or written by another segment, sent, or an output. Devices fuse
+ * by it: a value that is needed after must come to exist, whatever the group. State is needed always (segment.c has
+ * said so), since its reader may be the next step. */
 static plait_status mark_needed(plait_plan *plan) {
     enum { NOBODY = 0, SEVERAL = -1 }; /* otherwise the segment that touches it, from 1 */
     int32_t *touched = plait_alloc_array(plan->n_values, sizeof *touched);
@@ -38,7 +41,9 @@ static plait_status mark_needed(plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* The device's answer must name every node once and keep every dependency of the segment. */
+/* The device's answer must name every node once. Groups must be a partition of `order` as it stands. That dependencies
+ * are kept is not looked at here: the proof finds out, for what the planner makes of the order too. INTERNAL, not
+ * INVALID: it is the device's code that is wrong. */
 static plait_status check_prepared(const plait_plan *plan, const plait_plan_segment *segment) {
     const plait_prepared *p = &segment->prepared;
     const char *device = plan->context->devices[segment->device].device->name;
@@ -67,6 +72,9 @@ static plait_status check_prepared(const plait_plan *plan, const plait_plan_segm
     return status;
 }
 
+/* One segment after the other, as addresses do not exist yet and nothing a device says of one depends on another. From
+ * is_prepared on the answer is the device's memory, freed with the plan. A value that is left out needs no bytes;
+ * weights, inputs, state and outputs cannot be. */
 plait_status plait_plan_prepare(plait_plan *plan) {
     PLAIT_TRY(mark_needed(plan));
     for (size_t s = 0; s < plan->n_segments; s++) {

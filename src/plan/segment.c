@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rows of any table: numbers of values, steps and transfers are 32 bits with room for marks. */
 #define MAX_ROWS ((size_t)1 << 28)
 enum { FIRST_PLACE = -1 };
 
@@ -71,6 +72,7 @@ typedef struct builder {
 #define GROW(arena, table, capacity, n, what)                                                                \
     plait_arena_grow((arena), &(table), &(capacity), (n), sizeof *(table), MAX_ROWS, (what))
 
+/* Values and what is known of them grow together: their tables have one index. */
 static plait_status grow_values(builder *b, size_t n) {
     PLAIT_TRY(GROW(&b->plan->arena, b->plan->values, b->plan->value_capacity, n, "plan values"));
     PLAIT_TRY(GROW(&b->arena, b->holdings, b->holding_capacity, n, "plan values"));
@@ -93,7 +95,8 @@ static const plait_graph_storage *storage_of(const builder *b, uint32_t storage)
 
 /* ---- tables ---- */
 
-/* Room for what there usually is; tables grow beyond it. */
+/* Room for what there usually is; tables grow beyond it. With one device there is nobody to read elsewhere, so the
+ * tables by device and storage that only transfers need stay empty. */
 static plait_status init_builder(builder *b) {
     plait_plan *plan = b->plan;
     size_t n_storages = plan->graph->n_storages, n_devices = (size_t)plan->context->n_devices;
@@ -114,6 +117,8 @@ static plait_status init_builder(builder *b) {
     return grow_values(b, n_storages);
 }
 
+/* A step before its place in the list is final. The device is that of the queue, which for a move may be either end's.
+ */
 static plait_status add_draft(builder *b, plait_step_kind kind, uint32_t queue, size_t item, int64_t place) {
     PLAIT_TRY(GROW(&b->arena, b->drafts, b->draft_capacity, b->n_drafts + 1, "plan steps"));
     b->drafts[b->n_drafts++] = (draft){.step = {.kind = kind,
@@ -128,6 +133,7 @@ static uint32_t launch_queue(int device) {
     return (uint32_t)device * PLAIT_DEVICE_QUEUES + PLAIT_QUEUE_LAUNCHES;
 }
 
+/* The queue of launches where the device has no engine for transfers. */
 static uint32_t copy_queue(const builder *b, int device, bool incoming) {
     return (uint32_t)device * PLAIT_DEVICE_QUEUES +
            (uint32_t)plait_context_copy_queue(&b->plan->context->devices[device], incoming);
@@ -135,6 +141,8 @@ static uint32_t copy_queue(const builder *b, int device, bool incoming) {
 
 /* ---- values ---- */
 
+/* A new instance holds nothing. Sizes are those at the bounds, rounded to the device's alignment, so offsets behind it
+ * are aligned. */
 static plait_status add_value(builder *b, uint32_t storage, int device, uint32_t *out) {
     plait_plan *plan = b->plan;
     size_t v = plan->n_values;
@@ -168,7 +176,9 @@ static plait_status ensure_value(builder *b, uint32_t storage, int device, uint3
     return PLAIT_OK;
 }
 
-/* A weight or state where the residence has it. */
+/* A weight or state where the residence has it. The residence may have been made from other graphs than this one, so
+ * type and shape are compared; the value takes slot, offset and encoding from it, and no later pass gives it another
+ * place. */
 static plait_status add_resident(builder *b, uint32_t storage, int device, uint32_t *out) {
     plait_plan *plan = b->plan;
     const plait_graph_storage *row = storage_of(b, storage);
@@ -190,6 +200,7 @@ static plait_status add_resident(builder *b, uint32_t storage, int device, uint3
     return PLAIT_OK;
 }
 
+/* Inputs of a device lie one behind the other in a buffer of their own, once for each step in flight. */
 static plait_status add_input(builder *b, uint32_t storage, int device) {
     plait_plan *plan = b->plan;
     plait_plan_device *row = &plan->devices[device];
@@ -224,6 +235,9 @@ static uint32_t newest(const builder *b, uint32_t storage) {
 
 /* ---- what is read, before anything is built ---- */
 
+/* A node on the device reads the tensor (or writes it in place). All readings of one version are put together, as one
+ * transfer will serve them: the only tensor, while there is one, keeps its gaps; else the bytes from the first to the
+ * last. Inputs and weights are not counted: they never move between devices in parts. */
 static plait_status add_reading(builder *b, uint32_t tensor_id, int device, bool written) {
     const plait_graph_tensor *tensor = &b->plan->graph->tensors[tensor_id];
     const plait_graph_storage *storage = storage_of(b, tensor->storage);
@@ -258,6 +272,9 @@ static bool only_writes_rows(const builder *b, uint32_t n, int input) {
            plait_part_of_rows(graph, n, &part);
 }
 
+/* Nodes are walked once before anything is built, since what a transfer has to bring depends on readers that come later
+ * in the program. Versions are counted as building will count them, and set back. `reads`: whether a device does more
+ * with a state than write rows of it; if not, it needs none of its bytes. */
 static plait_status collect_readings(builder *b) {
     const plait_graph *graph = b->plan->graph;
     if (b->plan->context->n_devices == 1) return PLAIT_OK; /* nothing will ever move */
@@ -277,7 +294,9 @@ static plait_status collect_readings(builder *b) {
     return PLAIT_OK;
 }
 
-/* What the device reads of the newest version; NULL: nothing. Older versions are dropped from the ring. */
+/* What the device reads of the newest version; NULL: nothing. Older versions are dropped from the ring. The ring of a
+ * device and storage begins, behind its last entry, with the oldest version; building asks with versions that only
+ * grow, so what is older is never asked for again. Amortised: each reading is dropped once. */
 static const reading *reading_of(builder *b, uint32_t storage, int device) {
     uint32_t *last = &b->last_read[(size_t)device * b->plan->graph->n_storages + storage];
     while (*last) {
@@ -294,11 +313,14 @@ static const reading *reading_of(builder *b, uint32_t storage, int device) {
 
 /* ---- transfers ---- */
 
+/* All bytes at the current dims: a part without levels follows the storage's size. */
 static plait_plan_part whole_part(const builder *b, uint32_t storage) {
     return plait_part_range(0, storage_of(b, storage)->size_bytes);
 }
 
-/* The bytes that were written since the version that the device has. */
+/* The bytes that were written since the version that the device has. One range over all of those writes: bytes between
+ * them are the same on both sides, and moving them costs less than a command each, or nothing where there is one write.
+ */
 static plait_plan_part written_since(const builder *b, uint32_t storage, uint32_t version) {
     uint64_t begin = UINT64_MAX, end = 0;
     for (uint32_t w = b->last_write[storage]; w && b->writes[w - 1].version > version;
@@ -309,7 +331,10 @@ static plait_plan_part written_since(const builder *b, uint32_t storage, uint32_
     return begin < end ? plait_part_range(begin, end) : plait_part_range(0, 0);
 }
 
-/* What has to go to a value, and whether it then has all bytes. */
+/* What has to go to a value, and whether it then has all bytes. A value that once had everything needs what was written
+ * since. One that had not needs what its device reads of this version; all, if a node there writes in place, because
+ * what comes home from it must be whole. A part of rows is only worth something where both sides take boxes, or in few
+ * commands (transfer.c). */
 static plait_plan_part choose_part(builder *b, uint32_t storage, const plait_plan_value *source,
                                    uint32_t target, bool *out_complete) {
     const plait_plan_value *value = &b->plan->values[target];
@@ -329,17 +354,21 @@ static plait_plan_part choose_part(builder *b, uint32_t storage, const plait_pla
     return part;
 }
 
-/* Commands stand behind what makes their bytes, at the even places between launches. */
+/* Commands stand behind what makes their bytes, at the even places between launches. FIRST_PLACE gives 0. */
 static int64_t place_behind(int64_t place) {
     return (place + 1) & ~(int64_t)1;
 }
 
-/* A temporary does not arrive earlier than one launch ahead. */
+/* A temporary does not arrive earlier than one launch ahead: it would hold memory without need. State and inputs have
+ * their place anyway. */
 static int64_t earliest_arrival(const builder *b, const plait_plan_value *target) {
     if (target->slot != PLAIT_SLOT_ARENA) return 0;
     return place_behind(plait_max_i64(b->launches[target->device][1], 0));
 }
 
+/* The commands of a transfer, and what they mean for both values. Sent through the host, bytes leave as soon as they
+ * are made, so that the way back to the host overlaps with what the source does next; they arrive behind whatever still
+ * uses the target's older bytes. */
 static plait_status add_transfer_steps(builder *b, const plait_plan_transfer *transfer, uint32_t queue) {
     size_t t = b->plan->n_transfers;
     holding *from = &b->holdings[transfer->source], *to = &b->holdings[transfer->target];
@@ -356,6 +385,7 @@ static plait_status add_transfer_steps(builder *b, const plait_plan_transfer *tr
     return PLAIT_OK;
 }
 
+/* `size_bytes` is at the bounds; runs move what the dims leave of it. */
 static plait_status append_transfer(builder *b, uint32_t source, uint32_t target,
                                     const plait_plan_part *part) {
     plait_plan *plan = b->plan;
@@ -373,8 +403,9 @@ static plait_status append_transfer(builder *b, uint32_t source, uint32_t target
     return PLAIT_OK;
 }
 
-/* The rows of each write since the version that the target has whole, in the order of the writes: from `source` + 1, or,
- * 0, from where each was made. *out: false, and nothing done, when they can not be told. */
+/* The rows of each write since the version that the target has whole, in the order of the writes: from `source` + 1,
+ * or, 0, from where each was made. *out: false, and nothing done, when they can not be told. Writes are linked from the
+ * newest, so they are listed and sent in reverse: a row that was written twice ends with its last bytes. */
 static plait_status send_rows(builder *b, uint32_t storage, uint32_t source, uint32_t target, bool *out) {
     uint32_t n = 0, first = b->last_write[storage], version = b->holdings[target].version;
     plait_plan_part part;
@@ -395,7 +426,10 @@ static plait_status send_rows(builder *b, uint32_t storage, uint32_t source, uin
 
 static plait_status need(builder *b, uint32_t storage, int device);
 
-/* Brings a temporary, or a state, from a device that has its newest bytes to the value, which is on another device. */
+/* Brings a temporary, or a state, from a device that has its newest bytes to the value, which is on another device. A
+ * target that was whole gets rows if it can; else a part or everything. Where no device is whole, because several have
+ * written rows, they are brought together at home first; need() and this call each other once then, as home gets rows.
+ */
 static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) {
     uint32_t source = newest(b, storage);
     bool complete = true, sent = false;
@@ -418,7 +452,9 @@ static plait_status add_transfer(builder *b, uint32_t storage, uint32_t target) 
     return PLAIT_OK;
 }
 
-/* Rows are to be written elsewhere: what was written before, as rows that can not be told, is at home first. */
+/* Rows are to be written elsewhere: what was written before, as rows that can not be told, is at home first. Once rows
+ * lie elsewhere no device is whole any more, and a write in between that cannot be told as rows could not be brought
+ * home from anywhere. */
 static plait_status settle_home(builder *b, uint32_t storage, uint32_t home) {
     plait_plan_part part;
     for (uint32_t w = b->last_write[storage]; w && b->writes[w - 1].version > b->holdings[home].version;
@@ -428,7 +464,9 @@ static plait_status settle_home(builder *b, uint32_t storage, uint32_t home) {
     return PLAIT_OK;
 }
 
-/* A state at home is where the residence has it; elsewhere it is a copy. */
+/* A state at home is where the residence has it; elsewhere it is a copy. The instance at home is made even if only
+ * another device uses it: that is where it comes from and goes back to. A device that merely writes rows takes over the
+ * version number without any bytes, which its holding says by not being complete. */
 static plait_status need_state(builder *b, uint32_t storage, int device) {
     const plait_resident *entry = plait_plan_resident(b->plan, storage, -1);
     int home = entry ? entry->device : device;
@@ -444,7 +482,8 @@ static plait_status need_state(builder *b, uint32_t storage, int device) {
     return add_transfer(b, storage, v);
 }
 
-/* Makes sure that the newest bytes of a storage are there when the device reads it. */
+/* Makes sure that the newest bytes of a storage are there when the device reads it. Inputs come from the host to every
+ * device by themselves, weights are there. */
 static plait_status need(builder *b, uint32_t storage, int device) {
     uint32_t v = find_value(b, storage, device);
     plait_storage_kind kind = storage_of(b, storage)->kind;
@@ -456,7 +495,8 @@ static plait_status need(builder *b, uint32_t storage, int device) {
     return add_transfer(b, storage, v);
 }
 
-/* What was written elsewhere goes home before the step ends. */
+/* What was written elsewhere goes home before the step ends. Weights have no versions, temporaries no home. With one
+ * device need() finds nothing to do. */
 static plait_status send_home(builder *b) {
     for (uint32_t s = 0; s < b->plan->graph->n_storages; s++) {
         if (storage_of(b, s)->kind != PLAIT_STORAGE_STATE || b->versions[s] == 0) continue;
@@ -484,6 +524,7 @@ static void fill_operand(const builder *b, uint32_t tensor_id, uint32_t value, p
     out->needed_after = kind == PLAIT_STORAGE_STATE;
 }
 
+/* For transfers of what changed; with one device nobody asks. */
 static plait_status note_write(builder *b, const plait_graph_tensor *tensor, uint32_t value, uint32_t node) {
     if (b->plan->context->n_devices == 1) return PLAIT_OK;
     PLAIT_TRY(GROW(&b->arena, b->writes, b->write_capacity, b->n_writes + 1, "plan"));
@@ -498,7 +539,8 @@ static plait_status note_write(builder *b, const plait_graph_tensor *tensor, uin
     return PLAIT_OK;
 }
 
-/* Output o of a node. A value that is made is complete; one that is written in place stays what it was. */
+/* Output o of a node. A value that is made is complete; one that is written in place stays what it was. Version and
+ * places move on with it: whoever reads from now on finds this device the newest. */
 static plait_status fill_output(builder *b, uint32_t n, int o, int device, int64_t place,
                                 plait_segment_operand *out) {
     const plait_graph_node *node = &b->plan->graph->nodes[n];
@@ -512,6 +554,8 @@ static plait_status fill_output(builder *b, uint32_t n, int o, int device, int64
     return note_write(b, tensor, v, n);
 }
 
+/* Operands of all nodes of a segment lie in one array of the plan's, in the order of nodes, inputs first. Absent inputs
+ * are zeroed, as the interface promises devices. */
 static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t n, int64_t place) {
     const plait_graph *graph = b->plan->graph;
     const plait_graph_node *node = &graph->nodes[n];
@@ -540,7 +584,9 @@ static plait_status fill_node(builder *b, plait_plan_segment *segment, uint32_t 
     return PLAIT_OK;
 }
 
-/* What the nodes [first, end) read from outside. */
+/* What the nodes [first, end) read from outside. A temporary that is made inside is passed over; state is asked for in
+ * any case, since a node may read it before one of the segment writes it, and by the version it is known whether
+ * anything has to come. */
 static plait_status need_inputs(builder *b, uint32_t first, uint32_t end, int device) {
     const plait_graph *graph = b->plan->graph;
     for (uint32_t n = first; n < end; n++)
@@ -553,7 +599,8 @@ static plait_status need_inputs(builder *b, uint32_t first, uint32_t end, int de
     return PLAIT_OK;
 }
 
-/* The nodes [first, end) on one device. */
+/* The nodes [first, end) on one device. Everything they need is asked for before the first node is filled, so that
+ * transfers stand before the launch; values are made as nodes are filled. */
 static plait_status build_segment(builder *b, uint32_t first, uint32_t end) {
     plait_plan *plan = b->plan;
     int device = plan->placements[first].device;
@@ -583,7 +630,8 @@ static plait_status build_segment(builder *b, uint32_t first, uint32_t end) {
 
 /* ---- outputs and inputs ---- */
 
-/* A value that shows the tensor: the newest, or for what no node touches, one on the first device that can have it. */
+/* A value that shows the tensor: the newest, or for what no node touches, one on the first device that can have it. Any
+ * device will do for an input or a resident; none has a temporary that nobody made. */
 static plait_status output_value(builder *b, uint32_t storage, uint32_t *out) {
     const plait_plan *plan = b->plan;
     *out = newest(b, storage);
@@ -596,6 +644,9 @@ static plait_status output_value(builder *b, uint32_t storage, uint32_t *out) {
     return PLAIT_OK;
 }
 
+/* Outputs are read on the queue that carries what leaves the device, behind what made them, not at the end of the step:
+ * a pipeline reads early outputs while later launches run. Packed weights cannot be shown; encode.c keeps those in file
+ * form. */
 static plait_status build_outputs(builder *b) {
     plait_plan *plan = b->plan;
     const plait_graph *graph = plan->graph;
@@ -620,7 +671,8 @@ static plait_status build_outputs(builder *b) {
     return PLAIT_OK;
 }
 
-/* Takes room in a staging area; offsets are multiples of 64. */
+/* Takes room in a staging area; offsets are multiples of 64, so that no two transfers share a cache line and host
+ * copies are aligned. */
 static plait_status take_staging(uint64_t size_bytes, uint64_t *at, uint64_t *out_offset) {
     uint64_t aligned;
     *out_offset = *at;
@@ -630,7 +682,8 @@ static plait_status take_staging(uint64_t size_bytes, uint64_t *at, uint64_t *ou
 }
 
 /* Where the host writes the input: in a mapped device's memory if one reads it, else in staging. `entries`: [storage]
- * the entry that settles it, + 1. */
+ * the entry that settles it, + 1. Two passes, since a mapped reader may come after one that is not: all entries of an
+ * input must name one place. A command brings it to every other device, before everything else in the step. */
 static plait_status place_inputs(builder *b, uint32_t *entries) {
     plait_plan *plan = b->plan;
     for (size_t i = 0; i < plan->n_inputs; i++) {
@@ -656,7 +709,8 @@ static plait_status place_inputs(builder *b, uint32_t *entries) {
     return PLAIT_OK;
 }
 
-/* Inputs that nothing reads have a place in staging all the same, from which they go nowhere. */
+/* Inputs that nothing reads have a place in staging all the same, from which they go nowhere. The host may write any
+ * input of the graph by its name. */
 static plait_status add_unread_input(builder *b, uint32_t storage) {
     plait_plan *plan = b->plan;
     PLAIT_TRY(GROW(&plan->arena, plan->inputs, plan->input_capacity, plan->n_inputs + 1, "plan inputs"));
@@ -666,7 +720,8 @@ static plait_status add_unread_input(builder *b, uint32_t storage) {
     return take_staging(storage_of(b, storage)->size_bytes, &plan->input_staging_bytes, &input->host_offset);
 }
 
-/* Places of inputs, outputs and transfers in the run's staging. */
+/* Places of inputs, outputs and transfers in the run's staging. In that order only because each has its own area; none
+ * depends on another. */
 static plait_status stage(builder *b) {
     plait_plan *plan = b->plan;
     uint32_t *entries = plait_arena_alloc(&b->arena, plan->graph->n_storages, sizeof *entries);
@@ -691,7 +746,7 @@ static plait_status stage(builder *b) {
 /* ---- the list ---- */
 
 /* Sorts the steps by place; those of one place stay in the order in which they were made, which respects what they need
- * of each other. */
+ * of each other. A counting sort, places are dense. */
 static plait_status list_steps(builder *b) {
     plait_plan *plan = b->plan;
     size_t n_places = 2 * plan->n_segments + 3;
@@ -706,6 +761,9 @@ static plait_status list_steps(builder *b) {
     return PLAIT_OK;
 }
 
+/* Segments are as long as the device stays the same: a longer run gives the device more to fuse, and a launch less to
+ * pay. State goes home before outputs are built: then one device has all of it, also where rows were written in several
+ * places. */
 static plait_status build(builder *b) {
     plait_plan *plan = b->plan;
     uint32_t n_nodes = (uint32_t)plan->graph->n_nodes;

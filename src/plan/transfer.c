@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* A row is worth a piece of its own when its gap is at least this large: what a command, or a row of a box, costs at
- * the speed of a link, roughly. */
+ * the speed of a link, roughly. More commands than MAX_COMMANDS are never worth it: every run keeps them in its lists.
+ */
 enum { ROW_BYTES = 64, COMMAND_BYTES = 4096, MAX_COMMANDS = 4096 };
 
 plait_plan_part plait_part_range(uint64_t begin, uint64_t end) {
@@ -20,13 +21,15 @@ plait_plan_part plait_part_range(uint64_t begin, uint64_t end) {
 
 /* ---- from a view to rows ---- */
 
+/* One dim of a tensor by how it lies in memory. */
 typedef struct axis {
     int64_t count;
     uint64_t pitch;
     bool bounded;
 } axis;
 
-/* The tensor's axes from the smallest pitch to the largest; single and repeated ones do not matter. */
+/* The tensor's axes from the smallest pitch to the largest; single and repeated ones do not matter. Of quantised types
+ * dim 0 counts blocks. Returns how many there are. */
 static int sort_axes(const plait_graph_tensor *tensor, axis *axes) {
     const plait_operand *shape = &tensor->shape;
     int n = 0;
@@ -41,7 +44,12 @@ static int sort_axes(const plait_graph_tensor *tensor, axis *axes) {
     return n;
 }
 
-/* False when the axes overlap one another, so that no nest of rows shows the bytes once. */
+/* Makes rows and levels of a tensor. Axes that follow each other without a gap grow the row, as long as there is no
+ * level yet and nothing bounded is in it; every other one is a level. False when the axes overlap one another, so that
+ * no nest of rows shows the bytes once, or when a bounded dim 0 is cut inside of blocks.
+ *
+ * A bounded axis lies outermost of the tensor, not necessarily in memory: its level's count, or the row's length,
+ * follows the dim at run time, while pitches and the place of rows in staging stay those of the bound. */
 static bool nest(const plait_graph_tensor *tensor, plait_plan_part *part) {
     axis axes[PLAIT_MAX_RANK];
     bool in_blocks = plait_dtype_block_elems(tensor->shape.dtype) > 1;
@@ -67,12 +75,14 @@ static bool nest(const plait_graph_tensor *tensor, plait_plan_part *part) {
     return true;
 }
 
+/* At the bounds. */
 static uint64_t rows_of(const plait_plan_part *part) {
     uint64_t rows = 1;
     for (int l = 0; l < part->n_levels; l++) rows *= (uint64_t)part->levels[l].count;
     return rows;
 }
 
+/* Range or rows: leaving out gaps has to win more than what the rows cost, at the bounds. */
 plait_plan_part plait_part_of_tensor(const plait_graph_tensor *tensor, bool boxes) {
     uint64_t span = (uint64_t)plait_operand_span_bytes(&tensor->shape);
     plait_plan_part range = plait_part_range(tensor->offset, tensor->offset + span), part = range;
@@ -85,11 +95,13 @@ plait_plan_part plait_part_of_tensor(const plait_graph_tensor *tensor, bool boxe
 
 /* ---- pieces ---- */
 
+/* `dims` NULL: at the bounds. */
 static int64_t level_count(const plait_plan_part *part, int level, const int64_t *dims) {
     return part->bounded == level && dims ? plait_extent_value(&part->outer, 0, dims)
                                           : part->levels[level].count;
 }
 
+/* A bounded row has row_bytes for each step of its dim. */
 static uint64_t row_length(const plait_plan_part *part, const int64_t *dims, int64_t bound) {
     if (part->bounded != PLAIT_PART_ROW) return part->row_bytes;
     return part->row_bytes * (uint64_t)(dims ? plait_extent_value(&part->outer, 0, dims) : bound);
@@ -110,7 +122,7 @@ uint64_t plait_part_bytes(const plait_plan_part *part) {
     return rows_of(part) * row_length(part, NULL, row_bound(part));
 }
 
-/* Levels that one piece covers. */
+/* Levels that one piece covers: a box has two above the row; without boxes a piece is a row. */
 static int piece_levels(const plait_plan_part *part, bool boxes) {
     return boxes ? (part->n_levels < 2 ? part->n_levels : 2) : 0;
 }
@@ -121,6 +133,9 @@ size_t plait_part_pieces(const plait_plan_part *part, bool boxes) {
     return part->rows_node ? n * (size_t)part->n_rows : n;
 }
 
+/* Places are those at the bounds, whatever the dims are: the pieces of a transfer are commands that a run makes once,
+ * so only counts and lengths may change from step to step. In staging, rows lie without gaps at their bounded length.
+ */
 void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const int64_t *dims,
                       uint64_t storage_bytes, plait_box *out, uint64_t *out_offset,
                       uint64_t *out_staging_offset) {
@@ -158,11 +173,14 @@ void plait_part_piece(const plait_plan_part *part, bool boxes, size_t i, const i
 
 /* ---- rows by ids ---- */
 
-/* The host writes it, and nobody else. */
+/* The host writes it, and nobody else: what an op computes, or a state, is not known when the step begins. */
 static bool host_knows(const plait_graph *graph, uint32_t tensor) {
     return tensor && graph->storages[graph->tensors[tensor].storage].kind == PLAIT_STORAGE_INPUT;
 }
 
+/* The part is that of one row, `rows_node` and `n_rows` say that there is one for each id. Whole is the tensor, so
+ * [begin, end) is where rows may lie. Worth it when at most half of the tensor would move, at the bounds, and without
+ * boxes in few enough commands, since a row's place is not known yet and boxes of several rows may not come about. */
 bool plait_part_of_rows(const plait_graph *graph, uint32_t n, plait_plan_part *out) {
     const plait_graph_node *node = &graph->nodes[n];
     const plait_op *op = node->op;
@@ -193,7 +211,8 @@ typedef struct cutter {
     size_t n;
 } cutter;
 
-/* `length` bytes from `offset` on, in each of the part's rows. */
+/* `length` bytes from `offset` on, in each of the part's rows. Rows that lie side by side differ from one row in length
+ * only, so the part's own levels serve. */
 static void cut_run(cutter *c, uint64_t offset, uint64_t length) {
     plait_plan_part run = *c->part;
     run.rows_node = 0;
@@ -208,6 +227,9 @@ static void cut_run(cutter *c, uint64_t offset, uint64_t length) {
     c->staged += length * rows_of(&run);
 }
 
+/* Called when a step begins, with the host's ids. Neighbouring ids whose rows touch become one run, up to the pitch of
+ * the part's own rows: beyond it, the next would lie on the second row of the first. Pieces that are left over move
+ * nothing; there are always as many as the command list has room for. */
 void plait_part_row_pieces(const plait_plan_part *part, bool boxes, const plait_op_use *use,
                            uint64_t tensor_offset, plait_box *out, uint64_t *out_offsets,
                            uint64_t *out_staging_offsets) {
@@ -243,6 +265,8 @@ static uint32_t queue_number(const plait_context *context, int device, bool inco
            (uint32_t)plait_context_copy_queue(&context->devices[device], incoming);
 }
 
+/* A COPY on the reader's queue is tried first, then one on the source's; a WRITE or READ saves one way through staging
+ * where either memory is mapped. */
 plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue) {
     const plait_context_entry *from = &context->devices[source], *to = &context->devices[target];
     bool pull = to->reaches >> source & 1u, push = from->reaches >> target & 1u;
