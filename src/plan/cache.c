@@ -1,5 +1,8 @@
-/* Plans that are found again by what their graphs are. A hash picks the candidates, the graphs' words decide (law 9 would
- * not survive a plan that only looks right).
+/* Plans that are found again by what their graphs are. A hash picks the candidates, the graphs' words decide (law 9
+ * would not survive a plan that only looks right).
+ *
+ * Not here: the words (graph/identity.c), and making plans. Entries are few and looked through one after the other;
+ * comparing graphs stops at the hash for all but the one that matches.
  *
  * Invariant: a plan is given only to who would get the same plan made anew, in the same context. */
 #include "plan/plan.h"
@@ -17,8 +20,8 @@ typedef struct entry {
     plait_plan *plan;                 /* Retained. */
     const plait_residence *residence; /* as asked for: the plan retains it; NULL: the plan's own */
     plait_split split;
-    bool proved;
-    uint64_t last_use;
+    bool proved;       /* such a plan serves callers who do not ask for a proof, too */
+    uint64_t last_use; /* of `uses`: what was not asked for longest goes first */
 } entry;
 
 struct plait_plan_cache {
@@ -30,6 +33,8 @@ struct plait_plan_cache {
     uint64_t uses, found, made;
 };
 
+/* most_plans 0 or less: the usual number. Failures are put down to memory: a mutex that cannot be made lacks nothing
+ * else. */
 plait_status plait_plan_cache_create(plait_plan_cache **out, plait_context *context, int most_plans) {
     plait_plan_cache *cache = plait_alloc_array(1, sizeof *cache);
     if (!cache) return plait_error_memory("plan cache", sizeof *cache);
@@ -55,6 +60,7 @@ void plait_plan_cache_destroy(plait_plan_cache *cache) {
     free(cache);
 }
 
+/* Plans that somebody holds go on living: only the cache's references are given up. */
 void plait_plan_cache_clear(plait_plan_cache *cache) {
     pthread_mutex_lock(&cache->lock);
     for (int i = 0; i < cache->n; i++) plait_plan_release(cache->entries[i].plan);
@@ -73,6 +79,9 @@ void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uin
 _Static_assert(sizeof(plait_plan_options) == 5 * sizeof(void *) + 3 * sizeof(double),
                "compare the new option in suits()");
 
+/* Whether the plan in an entry is what these options would make. A plan's own residence, not asked for, is told by
+ * `split`; the caller's by being the same object, since two that look alike have different buffers. A plan with proof
+ * does for who wants none, not the other way round. */
 static bool suits(const entry *e, const plait_graph *graph, const plait_plan_options *options) {
     const char *name = options->name ? options->name : graph->name;
     const plait_expected_steps *steps = &e->plan->steps_expected;
@@ -95,6 +104,7 @@ static plait_plan *find(plait_plan_cache *cache, const plait_graph *graph,
     return NULL;
 }
 
+/* Makes room by dropping the plan that was used longest ago. The lock is held. */
 static void keep(plait_plan_cache *cache, plait_plan *plan, const plait_plan_options *options) {
     int at = cache->n;
     if (cache->n < cache->most) {

@@ -1,9 +1,12 @@
-/* Compile: addresses go into the segments, and each device makes its programs. Invariant: a program knows slots and
- * offsets, never a buffer or a dim's value, so any number of runs can use it at once. */
+/* Compile: addresses go into the segments, and each device makes its programs. Not here: where values lie (memory.c),
+ * and buffers, which a run binds to slots (run/lists.c). Invariant: a program knows slots and offsets, never a buffer
+ * or a dim's value, so any number of runs can use it at once. */
 #include "plan/plan.h"
 
 #include "base/status.h"
 
+/* What never exists has no slot, which devices know from the groups they formed themselves. The cut into chunks is made
+ * for the value, then the view's offset is added. */
 static void set_address(const plait_plan *plan, plait_segment_operand *operand) {
     const plait_plan_value *value = &plan->values[operand->value];
     operand->slot = value->elided ? PLAIT_NO_SLOT : value->slot;
@@ -13,6 +16,8 @@ static void set_address(const plait_plan *plan, plait_segment_operand *operand) 
     operand->encoding = value->encoding;
 }
 
+/* The message names the device before the refusal is looked into, so it stays with the failure that is raised in the
+ * end. */
 static plait_status compile_segment(plait_plan *plan, plait_plan_segment *segment) {
     plait_device *device = plan->context->devices[segment->device].device;
     segment->segment.n_slots = (int)plait_plan_slot_count(plan, segment->device);
@@ -22,6 +27,7 @@ static plait_status compile_segment(plait_plan *plan, plait_plan_segment *segmen
     return plait_plan_refused(plan, segment, true, status);
 }
 
+/* Called by the pass that assigns memory, long before compiling: order and proof read addresses from operands. */
 void plait_plan_set_addresses(plait_plan *plan) {
     for (size_t s = 0; s < plan->n_segments; s++) {
         plait_plan_segment *segment = &plan->segments[s];

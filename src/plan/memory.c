@@ -19,16 +19,21 @@ typedef struct owner {
     plait_group *group; /* NULL: a value's */
 } owner;
 
+/* Weights, state and inputs have their slots; what is left out and what nothing touches needs no bytes. */
 static bool in_arena(const plait_plan_value *value) {
     return value->slot == PLAIT_SLOT_ARENA && !value->elided && value->first >= 0;
 }
 
+/* Whose bytes the value has: aliases form chains, each member taking over from the one before. */
 static plait_plan_value *root_of(const plait_plan *plan, uint32_t value) {
     while (plan->values[value].alias != value) value = plan->values[value].alias;
     return &plan->values[value];
 }
 
-/* The output takes over the input's bytes when the input dies exactly where the output is born. */
+/* The output takes over the input's bytes when the input dies exactly where the output is born. In the order of
+ * segments and pairs, so a chain grows at its end: the root's life is stretched to the last heir's, and the packing
+ * sees one item. An input that another queue reads afterwards (`held`) gives nothing away, nor one that has an heir
+ * already. */
 static void accept_shared(plait_plan *plan) {
     for (size_t s = 0; s < plan->n_segments; s++) {
         const plait_prepared *prepared = &plan->segments[s].prepared;
@@ -49,6 +54,7 @@ static void accept_shared(plait_plan *plan) {
 
 /* ---- packing ---- */
 
+/* Scratch is an item that lives for one position, rounded to the device's alignment like values. */
 static void add_scratch(plait_plan *plan, const plait_plan_step *step, plait_pack_item *items, owner *owners,
                         size_t *n) {
     plait_prepared *prepared = &plan->segments[step->item].prepared;
@@ -68,6 +74,7 @@ static void add_scratch(plait_plan *plan, const plait_plan_step *step, plait_pac
     }
 }
 
+/* Roots of the device's values, then scratch; at most a value or a group each. */
 static size_t gather(plait_plan *plan, int device, plait_pack_item *items, owner *owners) {
     size_t n = 0;
     uint64_t unit = plan->context->devices[device].info.alignment;
@@ -86,7 +93,8 @@ static size_t gather(plait_plan *plan, int device, plait_pack_item *items, owner
     return n;
 }
 
-/* A device whose largest buffer does not hold one of the values cannot run this. */
+/* A device whose largest buffer does not hold one of the values cannot run this. Here rather than in the packing,
+ * because here the value has a name. */
 static plait_status check_sizes(const plait_plan *plan, int device, const plait_pack_item *items,
                                 const owner *owners, size_t n) {
     const plait_context_entry *entry = &plan->context->devices[device];
@@ -101,6 +109,8 @@ static plait_status check_sizes(const plait_plan *plan, int device, const plait_
     return PLAIT_OK;
 }
 
+/* Values keep offsets that are numbered through the arena; scratch is cut into slot and offset at once, since what the
+ * device gets at compile is the group itself. */
 static plait_status assign_device(plait_plan *plan, int device, plait_pack_item *items, owner *owners) {
     plait_plan_device *row = &plan->devices[device];
     size_t n = gather(plan, device, items, owners);
@@ -119,6 +129,7 @@ static plait_status assign_device(plait_plan *plan, int device, plait_pack_item 
     return PLAIT_OK;
 }
 
+/* One table for all devices, one after the other. */
 static plait_status assign_devices(plait_plan *plan) {
     size_t n_most = plan->n_values + (size_t)plan->facts.n_groups;
     plait_arena arena;
@@ -133,6 +144,7 @@ static plait_status assign_devices(plait_plan *plan) {
     return status;
 }
 
+/* In chunks, as the context will allocate them: each is rounded up by the device on its own. */
 plait_status plait_plan_memory_on(const plait_plan *plan, int d, plait_plan_memory *out) {
     if (d < 0 || d >= plan->context->n_devices)
         return plait_error(PLAIT_OUT_OF_RANGE, "plan of %s: device %d, there are %d", plan->name, d,
@@ -155,6 +167,8 @@ plait_status plait_plan_memory_on(const plait_plan *plan, int d, plait_plan_memo
     return PLAIT_OK;
 }
 
+/* An heir lies where its root lies. The facts name the largest arena and the bound beside it, of the same device, so
+ * that one can be compared with the other. */
 plait_status plait_plan_assign_memory(plait_plan *plan) {
     accept_shared(plan);
     PLAIT_TRY(assign_devices(plan));

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Two rounds of the list of steps show all waits: a step conflicts with steps of its own round and of the one before,
+ * and with what is older only by way of those. */
 #define NO_LANE UINT32_MAX
 enum { ROUNDS = 2 };
 
@@ -48,6 +50,7 @@ typedef struct order {
 
 /* ---- lanes ---- */
 
+/* Queues that the plan never uses have no lane: clocks cost a number for each lane and step. */
 static void count_lanes(order *o) {
     plait_plan *plan = o->plan;
     for (size_t q = 0; q < plan->n_queues; q++) plan->queues[q].n_steps = 0;
@@ -55,6 +58,7 @@ static void count_lanes(order *o) {
     for (size_t q = 0; q < plan->n_queues; q++) o->n_lanes += plan->queues[q].n_steps > 0;
 }
 
+/* Lanes are numbered by queue, their members by the list of steps, so equal plans get equal waits. */
 static void fill_lanes(order *o) {
     const plait_plan *plan = o->plan;
     uint32_t lane = 0, sum = 0;
@@ -73,6 +77,8 @@ static void fill_lanes(order *o) {
     }
 }
 
+/* `rounds` of clocks are kept, of every step: later steps look at the clocks of those that they come after. With one
+ * lane all is in order, and no clock is needed. */
 static plait_status init_order(order *o, plait_plan *plan, size_t rounds) {
     o->plan = plan;
     plait_arena_init_pooled(&o->arena, &plan->context->pool);
@@ -107,6 +113,7 @@ static const uint32_t *clock_at(const order *o, uint32_t lane, uint32_t number) 
     return clock_of(o, round, o->members[o->begins[lane] + at]);
 }
 
+/* After this, whoever has clock `into` comes after all that `from` came after. */
 static void join(const order *o, uint32_t *into, const uint32_t *from) {
     for (uint32_t l = 0; l < o->n_lanes; l++)
         if (from[l] > into[l]) into[l] = from[l];
@@ -119,7 +126,9 @@ static void add_need(void *user, uint32_t lane, uint32_t number) {
     if (number > o->needs[lane]) o->needs[lane] = number;
 }
 
-/* Leaves the candidates that the lane does not know to be done, and that no other candidate brings along. */
+/* Leaves the candidates that the lane does not know to be done, and that no other candidate brings along. Of each lane
+ * only the latest need counts, its queue brings the earlier ones along. Costs the square of the candidates, of which
+ * there are as many as lanes at most. */
 static void reduce_needs(order *o, const uint32_t *now) {
     size_t kept = 0;
     for (size_t i = 0; i < o->n_candidates; i++)
@@ -145,7 +154,8 @@ static void clear_needs(order *o) {
     o->n_candidates = 0;
 }
 
-/* The current step comes after its candidates; keeps its clock. */
+/* The current step comes after its candidates; keeps its clock. The clock that is kept is the one at the end of the
+ * step: it includes the step itself. */
 static void finish_step(order *o, size_t round, size_t step) {
     uint32_t lane = o->lane_of[o->plan->steps[step].queue];
     uint32_t *now = o->now + (size_t)lane * o->n_lanes;
@@ -179,6 +189,7 @@ typedef struct lives {
     uint32_t *first_visit, *last_visit; /* [device * n_lanes + lane] + 1 */
 } lives;
 
+/* One round is enough: lives are within a step, and what of them reaches into the next is held to the end. */
 static plait_status init_lives(lives *l, plait_plan *plan) {
     size_t n_devices = (size_t)plan->context->n_devices;
     l->plan = plan;
@@ -219,11 +230,14 @@ static int moved_values(const plait_plan *plan, const plait_plan_step *step, uin
     return 0;
 }
 
+/* NO_LANE: nothing runs on the device in this plan, it only stores or passes on. */
 static uint32_t launch_lane(const order *o, int device) {
     return o->lane_of[device * PLAIT_DEVICE_QUEUES + PLAIT_QUEUE_LAUNCHES];
 }
 
-/* Numbers the values that lanes other than their device's launches touch; staging of transfers gets cells behind. */
+/* Numbers the values that lanes other than their device's launches touch; staging of transfers gets cells behind.
+ * Values that only their device's launches touch are in that queue's order and need no cell: in a model that is nearly
+ * all of them. Cells are whole values; which bytes share a place is not known yet. */
 static plait_status number_cells(lives *l) {
     plait_plan *plan = l->plan;
     uint32_t n = 0, values[2];
@@ -239,6 +253,7 @@ static plait_status number_cells(lives *l) {
     return plait_touches_init(&l->o.touches, &l->o.arena, n + plan->n_transfers);
 }
 
+/* What it conflicts with goes to the needs of the current step. */
 static plait_status touch_cell(order *o, size_t cell, size_t step, bool write) {
     return plait_touches_add(&o->touches, cell, cell + 1, o->lane_of[o->plan->steps[step].queue],
                              o->numbers[step], write, add_need, o);
@@ -273,6 +288,7 @@ static void hold_until(plait_plan_value *value, int32_t position) {
     if (position >= value->last) value->last = position, value->held = true;
 }
 
+/* Inputs before outputs: a node that reads and writes one value has both in its list. */
 static plait_status touch_node(lives *l, const plait_segment_node *node, size_t step, int32_t position) {
     for (int i = 0; i < node->n_inputs; i++) {
         if (!(node->present >> i & 1u)) continue;
@@ -288,7 +304,9 @@ static plait_status touch_node(lives *l, const plait_segment_node *node, size_t 
     return PLAIT_OK;
 }
 
-/* What other queues did to the device's values, and is done when this launch begins, needs them up to here. */
+/* What other queues did to the device's values, and is done when this launch begins, needs them up to here. Visits of a
+ * lane are done in its order, so the first that is not done ends the search; each is looked at once more than it ends.
+ */
 static void end_visits(lives *l, int device, const uint32_t *clock, int32_t start) {
     for (uint32_t lane = 0; lane < l->o.n_lanes; lane++) {
         uint32_t *first = &l->first_visit[(size_t)device * l->o.n_lanes + lane];
@@ -299,6 +317,8 @@ static void end_visits(lives *l, int device, const uint32_t *clock, int32_t star
     }
 }
 
+/* A position for each group, since groups of a launch run one after the other and values of different groups can share
+ * bytes; members of a group may run at once. */
 static plait_status live_launch(lives *l, size_t s) {
     plait_plan_step *step = &l->plan->steps[s];
     plait_plan_device *device = &l->plan->devices[step->device];
@@ -339,6 +359,7 @@ static uint32_t launches_before(const lives *l, int device, size_t s) {
     return number ? l->known[l->o.members[l->o.begins[lane] + number - 1]] : 0;
 }
 
+/* The step itself has no position: it stands between the launches that surround it, wherever its waits let it run. */
 static plait_status live_move(lives *l, size_t s) {
     plait_plan *plan = l->plan;
     plait_plan_step *step = &plan->steps[s];
@@ -373,6 +394,7 @@ static plait_status visit_values(lives *l, size_t s) {
     return PLAIT_OK;
 }
 
+/* First the touches, which give the needs; then the clock; then what the clock says about lives. */
 static plait_status live_step(lives *l, size_t s) {
     const plait_plan_step *step = &l->plan->steps[s];
     bool launch = step->kind == PLAIT_STEP_LAUNCH;
@@ -386,7 +408,8 @@ static plait_status live_step(lives *l, size_t s) {
     return PLAIT_OK;
 }
 
-/* What no launch comes after is needed to the end of the step; what no launch reads has a place all the same. */
+/* What no launch comes after is needed to the end of the step; what no launch reads has a place all the same. Ends are
+ * cut to the device's positions: a hold may name the position of a launch that never came. */
 static void close_lives(lives *l) {
     plait_plan *plan = l->plan;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -413,6 +436,8 @@ static void close_lives(lives *l) {
     }
 }
 
+/* In the order of the list, which is one of the orders in which the step may run; that others are possible is what
+ * visits and holds provide for. */
 plait_status plait_plan_find_lives(plait_plan *plan) {
     lives l = {0};
     plait_status status = init_lives(&l, plan);
@@ -426,7 +451,8 @@ plait_status plait_plan_find_lives(plait_plan *plan) {
 
 /* ---- lives of one launch again ---- */
 
-/* Takes back the ends that the launch itself set; those that other queues set stay. */
+/* Takes back the ends that the launch itself set; those that other queues set stay. Values that came in keep their
+ * beginning: it depends on launches, not on groups. */
 static void forget_ends(plait_plan_value *value, int32_t begin, int32_t end) {
     if (!value->came && value->first >= begin && value->first < end) value->first = -1;
     if (value->last >= begin && value->last < end) value->last = value->held_until, value->held = true;
@@ -437,6 +463,8 @@ static void set_ends(plait_plan_value *value, int32_t position) {
     if (position > value->last) value->last = position, value->held = false;
 }
 
+/* Two passes over the launch: forget first, for a value may be touched by several groups, then set again from the
+ * groups' new places. Positions of other launches do not change, since the number of groups does not. */
 void plait_plan_lives_of_launch(plait_plan *plan, const plait_plan_step *step) {
     const plait_plan_segment *segment = &plan->segments[step->item];
     const plait_prepared *prepared = &segment->prepared;
@@ -481,6 +509,7 @@ typedef struct waits {
 
 enum { COLD = 1, HOT = 2 };
 
+/* Addresses for comparison only: nothing is ever there. */
 static plait_status lay_out(waits *w) {
     const plait_plan *plan = w->plan;
     uint64_t at = 0;
@@ -500,6 +529,7 @@ static plait_status lay_out(waits *w) {
     return fits ? PLAIT_OK : plait_error(PLAIT_OUT_OF_RANGE, "plan: sizes of memory overflow");
 }
 
+/* With one lane the tables stay empty, and nothing but signals is left to do. */
 static plait_status init_waits(waits *w, plait_plan *plan) {
     plait_arena *arena = &w->o.arena;
     w->plan = plan;
@@ -529,16 +559,18 @@ static plait_span bytes_of(const waits *w, uint32_t v, uint64_t begin, uint64_t 
     return (plait_span){base + begin, base + end};
 }
 
+/* With its padding, which belongs to it as well. */
 static plait_span whole_of(const waits *w, uint32_t v) {
     return bytes_of(w, v, 0, w->plan->values[v].size_bytes);
 }
 
+/* Inputs lie at another place in every step in flight; everything else at the same. */
 static uint64_t stride_of(const waits *w, uint32_t v) {
     const plait_plan_value *value = &w->plan->values[v];
     return value->slot == PLAIT_SLOT_INPUTS ? w->plan->devices[value->device].input_bytes : 0;
 }
 
-/* What lanes other than a device's launches touch of it. */
+/* What lanes other than a device's launches touch of it. Two values a step at most, as moved_values() says. */
 static void find_hot(waits *w) {
     const plait_plan *plan = w->plan;
     uint32_t values[2];
@@ -553,6 +585,8 @@ static void find_hot(waits *w) {
     w->n_hot = plait_spans_join(w->hot, n);
 }
 
+/* A value is looked at once for each step and kind of access, however many nodes of a launch use it; one that is cold
+ * (only its device's launches ever touch its bytes) never again. */
 static plait_status add_value(waits *w, size_t step, uint32_t v, bool write) {
     uint32_t *seen = write ? w->written_by : w->read_by;
     if (seen[v] == step + 1 || w->is_hot[v] == COLD) return PLAIT_OK;
@@ -562,6 +596,8 @@ static plait_status add_value(waits *w, size_t step, uint32_t v, bool write) {
     return plait_accesses_add(&w->accesses, whole_of(w, v), stride_of(w, v), write);
 }
 
+/* Scratch counts as written: another queue's bytes there would be lost. Values of the segment are taken as a whole,
+ * since the launch is one command. */
 static plait_status add_launch(waits *w, size_t s) {
     const plait_plan_segment *segment = &w->plan->segments[w->plan->steps[s].item];
     for (uint32_t n = 0; n < segment->n_nodes; n++) {
@@ -582,6 +618,7 @@ static plait_status add_launch(waits *w, size_t s) {
     return PLAIT_OK;
 }
 
+/* What is sent is written to staging and read from there by the receive, at a place that changes with the step. */
 static plait_status add_transfer(waits *w, const plait_plan_step *step) {
     const plait_plan_transfer *transfer = &w->plan->transfers[step->item];
     const plait_plan_part *part = &transfer->part;
@@ -598,6 +635,7 @@ static plait_status add_transfer(waits *w, const plait_plan_step *step) {
                               step->kind == PLAIT_STEP_SEND);
 }
 
+/* Bytes of the host (input and output staging) are left out: it writes and reads them only when steps are over. */
 static plait_status add_step(waits *w, size_t s) {
     const plait_plan *plan = w->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -617,6 +655,7 @@ static plait_status add_step(waits *w, size_t s) {
 
 /* ---- finding what is waited for ---- */
 
+/* By the round of the number it is a step of this run or of the one before. */
 static plait_status add_wait(waits *w, uint32_t lane) {
     plait_plan *plan = w->plan;
     order *o = &w->o;
@@ -647,6 +686,8 @@ static plait_status order_step(waits *w, size_t round, size_t s) {
     return PLAIT_OK;
 }
 
+/* Accesses of all steps are gathered before the first is ordered, because cells are the pieces between all borders that
+ * occur. */
 static plait_status order_steps(waits *w) {
     size_t n_steps = w->plan->n_steps;
     find_hot(w);
@@ -673,7 +714,8 @@ static uint64_t touched_devices(const plait_plan *plan, const plait_plan_step *s
     return devices;
 }
 
-/* Steps that somebody waits for get a signal, and the last of each queue. */
+/* Steps that somebody waits for get a signal, and the last of each queue. Steps nobody waits for cost no signal: on
+ * real devices each is a command, and wakes somebody. */
 static void number_signals(waits *w) {
     plait_plan *plan = w->plan;
     order *o = &w->o;
@@ -687,7 +729,8 @@ static void number_signals(waits *w) {
     }
 }
 
-/* A step of the run has ended when every lane has; the host need not ask those whose end another's end brings along. */
+/* A step of the run has ended when every lane has; the host need not ask those whose end another's end brings along. No
+ * two can bring each other along, so at least one is left. */
 static void choose_awaited(waits *w) {
     order *o = &w->o;
     clear_needs(o);
@@ -698,6 +741,8 @@ static void choose_awaited(waits *w) {
     for (uint32_t l = 0; l < o->n_lanes; l++) w->plan->queues[o->queue_of[l]].awaited = o->needs[l] > 0;
 }
 
+/* From the growing table to the plan's arena. After a failure as well, so that nothing is left that the plan's release
+ * does not free. */
 static plait_status keep_waits(plait_plan *plan) {
     plait_plan_wait *kept = plait_arena_alloc(&plan->arena, plan->n_waits, sizeof *kept);
     if (kept && plan->n_waits) memcpy(kept, plan->waits, plan->n_waits * sizeof *kept);
@@ -706,6 +751,7 @@ static plait_status keep_waits(plait_plan *plan) {
     return kept ? PLAIT_OK : plait_error_memory("plan: waits", plan->n_waits * sizeof *kept);
 }
 
+/* The last pass that decides anything. */
 plait_status plait_plan_order(plait_plan *plan) {
     waits w = {0};
     plait_status status = init_waits(&w, plan);

@@ -83,7 +83,9 @@ typedef struct packer {
 
 /* ---- places ---- */
 
-/* The lowest legal offset in [begin, end) for the item, or NOWHERE. */
+/* The lowest legal offset in [begin, end) for the item, or NOWHERE. Alignment is that inside the chunk, whose buffer
+ * begins aligned. An item that would lie across a cut goes to the beginning of the next chunk, and is then checked
+ * against `end` as any other. */
 static uint64_t fit(const packer *p, const plait_pack_item *item, uint64_t begin, uint64_t end) {
     uint64_t chunk = p->chunk_bytes ? begin / p->chunk_bytes * p->chunk_bytes : 0;
     uint64_t inside = (begin - chunk + item->alignment - 1) & ~(item->alignment - 1);
@@ -104,7 +106,8 @@ static uint64_t total_of(const packer *p) {
     return total;
 }
 
-/* Keeps what is placed now when it is the smallest so far. */
+/* Keeps what is placed now when it is the smallest so far. The first packing always is the smallest: best_bytes begins
+ * at UINT64_MAX. */
 static void keep_best(packer *p) {
     uint64_t total = total_of(p);
     if (total >= p->best_bytes) return;
@@ -112,6 +115,7 @@ static void keep_best(packer *p) {
     for (size_t i = 0; i < p->n; i++) p->best[i] = p->items[i].offset;
 }
 
+/* Mending begins from the best, not from what the last attempt left behind. */
 static void take_best(packer *p) {
     for (size_t i = 0; i < p->n; i++) p->items[i].offset = p->best[i];
 }
@@ -122,6 +126,7 @@ static bool is_larger(const packer *p, uint32_t a, uint32_t b) {
     return x != y ? x > y : a < b;
 }
 
+/* Offset and span always together: the item is the caller's result, the span what its neighbours look at. */
 static void place(packer *p, uint32_t i, uint64_t offset) {
     p->items[i].offset = offset;
     p->places[i] = (span){offset, offset + p->items[i].size_bytes, i, true};
@@ -129,7 +134,7 @@ static void place(packer *p, uint32_t i, uint64_t offset) {
 
 /* ---- the heaviest position ---- */
 
-/* Loads are sums of births less deaths: one pass over items, one over positions. */
+/* Loads are sums of births less deaths: one pass over items, one over positions. Ties go to the first position. */
 static plait_status find_bound(const plait_pack_item *items, size_t n, int32_t n_positions,
                                plait_packing *out) {
     uint64_t *change = plait_alloc_array((size_t)n_positions + 1, sizeof *change);
@@ -149,6 +154,8 @@ static plait_status find_bound(const plait_pack_item *items, size_t n, int32_t n
 
 /* ---- lanes ---- */
 
+/* The lane of a length of life: 1, then up to 4, up to 16, and so on. Within a lane lives differ by a factor of four at
+ * most, so a look back by the longest of them meets at least about a quarter that is alive. */
 static int lane_of(const plait_pack_item *item) {
     int64_t length = (int64_t)item->last - item->first + 1, most = 1;
     int k = 0;
@@ -176,7 +183,9 @@ static plait_status sort_by_birth(packer *p) {
     return PLAIT_OK;
 }
 
-/* Lanes of the items in order of birth, and each lane's index from positions. */
+/* Lanes of the items in order of birth, and each lane's index from positions. The index of a lane says for each
+ * position which life is the first that begins there or later, so neighbours are found without a search. Lanes that
+ * nobody is in take no table. */
 static plait_status build_lanes(packer *p) {
     size_t counts[LANES] = {0}, n_lanes = 0, row = (size_t)p->n_positions + 1;
     for (size_t i = 0; i < p->n; i++) counts[lane_of(&p->items[i])]++;
@@ -213,7 +222,8 @@ static plait_status build_lanes(packer *p) {
 #define BEGINS_BEFORE(a, b) ((a)->begin < (b)->begin)
 PLAIT_DEFINE_SORT(sort_spans, span, BEGINS_BEFORE)
 
-/* Placed neighbours of an item into `near`, in no order. */
+/* Placed neighbours of an item into `near`, in no order. In each lane: those born from the longest life before the
+ * item's birth on, until its death. Counted as work, with what handling a neighbour costs later. */
 static size_t find_neighbours(packer *p, uint32_t i) {
     const plait_pack_item *item = &p->items[i];
     size_t n = 0;
@@ -233,7 +243,9 @@ static size_t find_neighbours(packer *p, uint32_t i) {
     return n;
 }
 
-/* The lowest place below `limit` that none of the n in `near` touches, or NOWHERE. */
+/* The lowest place below `limit` that none of the n in `near` touches, or NOWHERE. `cursor` is the end of all that
+ * begins below. Best fit would be denser here and worse later: low places leave the top free, which is what the total
+ * counts. */
 static uint64_t find_gap(packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
     uint64_t cursor = 0;
     sort_spans(p->near, n);
@@ -254,6 +266,7 @@ typedef struct gaps {
     size_t n;
 } gaps;
 
+/* Gaps are few compared with items, and sorted by begin. */
 static size_t first_gap_from(const gaps *g, uint64_t begin) {
     size_t low = 0, high = g->n;
     while (low < high) {
@@ -277,6 +290,7 @@ static void insert_gap(gaps *g, size_t k, uint64_t begin, uint64_t end) {
     g->n++;
 }
 
+/* Joined with the gaps on both sides, so that two gaps never touch; hence never more gaps than items alive, and one. */
 static void give_back(gaps *g, uint64_t begin, uint64_t end) {
     size_t k = first_gap_from(g, begin);
     bool left = k > 0 && g->spans[k - 1].end == begin, right = k < g->n && g->spans[k].begin == end;
@@ -286,6 +300,8 @@ static void give_back(gaps *g, uint64_t begin, uint64_t end) {
     if (!left && !right) insert_gap(g, k, begin, end);
 }
 
+/* The tightest gap that has room, the lowest of equals. The last gap is endless, so there always is one; what is left
+ * before the item by alignment, or behind it, stays a gap. */
 static uint64_t take(const packer *p, gaps *g, const plait_pack_item *item) {
     size_t best = g->n;
     uint64_t best_at = NOWHERE, best_size = UINT64_MAX;
@@ -317,6 +333,8 @@ static plait_status sort_by_death(const packer *p, uint32_t *by_death) {
     return PLAIT_OK;
 }
 
+/* Deaths are given back before births are served, by position. `waiting` and `near` are lent: what uses them otherwise
+ * has not begun. */
 static plait_status sweep(packer *p) {
     gaps g = {.spans = p->near, .n = 1};
     uint32_t *by_death = p->waiting;
@@ -338,7 +356,8 @@ static plait_status sweep(packer *p) {
 /* ---- settle ---- */
 
 /* Pairs that are alive together, counted without looking at them: for each item all that are born until it dies, less
- * those that died before it was born. */
+ * those that died before it was born. Each pair counts twice, once for either member, and each item once with itself:
+ * it is a measure of work. */
 static plait_status count_pairs(const packer *p, uint64_t *out) {
     uint32_t *born = plait_alloc_array(2 * ((size_t)p->n_positions + 1), sizeof *born);
     if (!born) return plait_error_memory("packing", 2 * ((uint64_t)p->n_positions + 1) * sizeof *born);
@@ -351,6 +370,7 @@ static plait_status count_pairs(const packer *p, uint64_t *out) {
     return PLAIT_OK;
 }
 
+/* A binary heap, larger items above. */
 static void push(packer *p, uint32_t item) {
     size_t i = p->n_waiting++;
     for (; i > 0 && is_larger(p, item, p->waiting[(i - 1) / 2]); i = (i - 1) / 2)
@@ -358,6 +378,7 @@ static void push(packer *p, uint32_t item) {
     p->waiting[i] = item;
 }
 
+/* The largest of those that wait; n_waiting is not 0. */
 static uint32_t pop(packer *p) {
     uint32_t largest = p->waiting[0], moved = p->waiting[--p->n_waiting];
     size_t i = 0, n = p->n_waiting;
@@ -382,6 +403,8 @@ PLAIT_DEFINE_SORT(sort_weighed, weighed, IS_HEAVIER)
 /* Whose turn is first. */
 typedef enum turn { BY_AREA, BY_BYTES, BY_BIRTH } turn;
 
+/* Everything is taken out first, then placed one by one; items without bytes lie at 0 and are nobody's neighbours.
+ * Placed without a limit, so there always is a place. */
 static void settle(packer *p, turn by) {
     size_t n_items = 0;
     for (uint32_t k = 0; k < p->n; k++) {
@@ -401,6 +424,7 @@ static void settle(packer *p, turn by) {
 
 /* ---- mend ---- */
 
+/* Grows with the square of how often it was thrown out, so that two items cannot throw each other out for ever. */
 static double cost_of(const packer *p, uint32_t item) {
     double times = 1 + p->thrown[item];
     return (double)p->items[item].size_bytes * times * times;
@@ -434,7 +458,9 @@ static size_t count_below(const span *spans, size_t n, uint64_t limit) {
 }
 
 /* Where the item costs its neighbours least, below the ceiling: at the bottom, at the ceiling, above or below one of
- * them. Touched are those that begin below its end, less those that end at or below its begin. */
+ * them. Touched are those that begin below its end, less those that end at or below its begin. Between two such places
+ * the cost does not change, so no other needs to be tried. `below`: places whose upper end is given; others have their
+ * lower end given. Ties go to the candidate that was tried first. */
 static uint64_t cheapest_place(packer *p, const plait_pack_item *item, size_t n, uint64_t ceiling) {
     double best_cost = 0;
     uint64_t best = NOWHERE;
@@ -454,6 +480,7 @@ static uint64_t cheapest_place(packer *p, const plait_pack_item *item, size_t n,
     return best;
 }
 
+/* They wait again in the heap, by size: what is hard to place goes first. */
 static void throw_out(packer *p, size_t n, uint64_t begin, uint64_t end) {
     for (size_t k = 0; k < n; k++) {
         uint32_t other = p->near[k].item;
@@ -464,7 +491,9 @@ static void throw_out(packer *p, size_t n, uint64_t begin, uint64_t end) {
     }
 }
 
-/* True when everything lies below the ceiling before the work is used up. */
+/* True when everything lies below the ceiling before the work is used up. `most_work` is an amount on the packer's
+ * clock, not a duration. When it ends early the items are a mixture that is worth nothing; only keep_best() after a
+ * success looks at them. */
 static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
     p->n_waiting = 0;
     memset(p->thrown, 0, p->n * sizeof *p->thrown);
@@ -489,17 +518,21 @@ static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
     return p->n_waiting == 0;
 }
 
-/* From what is placed now straight to the bound, with little patience: often it is not far. */
+/* From what is placed now straight to the bound, with little patience: often it is not far. From the last packing,
+ * whichever it was: it often fails at a few items only. */
 static void mend_once(packer *p, uint64_t bound) {
     uint64_t patience = WORK_AT_LEAST / 32 + WORK_PER_ITEM / 4 * (uint64_t)p->n;
     if (p->best_bytes > bound && mend(p, bound, p->work + patience)) keep_best(p);
 }
 
+/* Within so many thousandths above the bound, in integers. */
 static bool is_near(const packer *p, uint64_t bound, uint64_t thousandths) {
     return p->best_bytes <= bound + bound / 1000 * thousandths;
 }
 
-/* Step by step down from the best. */
+/* Step by step down from the best. A ceiling that is reached already is passed over, one that is missed ends the
+ * search, since lower ones are harder. Packings that are bad (BAD above the bound and more) get more time: they are
+ * rare, and a tenth of the memory is worth it. */
 static void mend_all(packer *p, uint64_t bound) {
     static const uint64_t ceilings[] = {100, BAD, 45, GOOD};
     uint64_t n_pairs = (uint64_t)p->n * p->n; /* n is below 2^31 */
@@ -554,6 +587,8 @@ static void packer_deinit(packer *p) {
     free(p->best);
 }
 
+/* The cheap way first; everything else only while the bound is not reached, and only the tables it needs. Where too
+ * many pairs are alive together to settle in the allowed work, mending from the sweep is all that is tried. */
 static plait_status pack(packer *p, uint64_t bound) {
     uint64_t n_pairs;
     PLAIT_TRY(allocate(p));
@@ -575,6 +610,7 @@ static plait_status pack(packer *p, uint64_t bound) {
     return PLAIT_OK;
 }
 
+/* So many items would not be numbered in 32 bits, with twice as many nodes of a heap. */
 static plait_status check_items(const plait_pack_item *items, size_t n, uint64_t chunk_bytes,
                                 int32_t *out_n_positions) {
     uint64_t sum = 0;
@@ -594,6 +630,7 @@ static plait_status check_items(const plait_pack_item *items, size_t n, uint64_t
     return PLAIT_OK;
 }
 
+/* Result and bound go to `packing`, offsets to the items, also where an earlier call has put others. */
 static plait_status pack_with(plait_pack_item *items, size_t n, int32_t n_positions, uint64_t chunk_bytes,
                               plait_packing *packing) {
     packer p = {.items = items,
@@ -607,6 +644,7 @@ static plait_status pack_with(plait_pack_item *items, size_t n, int32_t n_positi
     return status;
 }
 
+/* Chunks cost every placement a division and mending its patience, so they are looked at only if they can matter. */
 plait_status plait_pack(plait_pack_item *items, size_t n, uint64_t chunk_bytes, plait_packing *out) {
     plait_packing packing = {0};
     int32_t n_positions = 0;

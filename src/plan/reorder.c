@@ -25,6 +25,7 @@ typedef struct peak {
     int32_t position;
 } peak;
 
+/* What takes bytes of the arena at some position; elided values and what nothing touches do not. */
 static bool in_arena(const plait_plan_value *value) {
     return value->slot == PLAIT_SLOT_ARENA && !value->elided && value->first >= 0;
 }
@@ -37,7 +38,9 @@ static bool shares(const plait_plan *plan, const struct plait_shared_pair *pair)
            in->last == out->first && in->first < out->first;
 }
 
-/* Loads of a device by position, from lives as they are. */
+/* Loads of a device by position, from lives as they are. Scratch lives for its group's position. A pair that shares
+ * bytes counts once at the position where one takes over; an input is taken over by one output only. Chunks and
+ * alignment are left out. */
 static plait_status find_peak(const plait_plan *plan, int device, plait_arena *arena, peak *out) {
     int32_t n = plan->devices[device].n_positions;
     uint64_t *change = plait_arena_alloc(arena, (size_t)n + 2, sizeof *change), load = 0;
@@ -93,6 +96,7 @@ typedef struct search {
     size_t n;
 } search;
 
+/* By the graph's own edges, not by values: an in-place write makes a new tensor, whose maker is the writer. */
 static void push_makers(search *s, uint32_t node) {
     const plait_graph_node *row = &s->graph->nodes[node];
     for (int i = 0; i < row->n_inputs; i++) {
@@ -103,7 +107,8 @@ static void push_makers(search *s, uint32_t node) {
     }
 }
 
-/* True when the group of nodes `from` depends on one of the nodes `to`, directly or not. */
+/* True when the group of nodes `from` depends on one of the nodes `to`, directly or not. `lowest` bounds the search:
+ * makers have smaller numbers than those who read them, so below the lowest of `to` nothing can lead there. */
 static bool depends(search *s, const plait_plan_segment *segment, const plait_group *from,
                     const plait_group *to) {
     const int *order = segment->prepared.order;
@@ -119,6 +124,7 @@ static bool depends(search *s, const plait_plan_segment *segment, const plait_gr
     return false;
 }
 
+/* By value, for a group as it stands in the prepared order. */
 static bool touches(const plait_plan_segment *segment, const plait_group *group, uint32_t value) {
     for (int k = group->first; k < group->first + group->n; k++) {
         const plait_segment_node *node = &segment->nodes[segment->prepared.order[k]];
@@ -145,7 +151,8 @@ static bool must_live(search *s, const plait_plan_segment *segment, const plait_
     return !last || !touches(segment, last, v) || depends(s, segment, last, here);
 }
 
-/* Bytes of what is alive at the peak and need not be. */
+/* Bytes of what is alive at the peak and need not be. Time: values alive at the peak times the segment; only where the
+ * peak is. */
 static plait_status find_loose(const plait_plan *plan, const plait_plan_step *step, const peak *top,
                                plait_arena *arena, uint64_t *out_bytes) {
     const plait_plan_segment *segment = &plan->segments[step->item];
@@ -182,6 +189,7 @@ typedef struct lister {
     int *turns; /* the new order */
 } lister;
 
+/* Only values of the arena weigh in the comparison of orders. */
 static bool counts(const lister *l, uint32_t v) {
     return in_arena(&l->plan->values[v]);
 }
@@ -198,18 +206,22 @@ typedef struct edges {
     uint32_t n_links;
 } edges;
 
+/* Inside a group order is the device's business. */
 static void add_edge(edges *e, uint32_t from, uint32_t to) {
     if (from == to) return;
     e->from[e->n] = from;
     e->to[e->n++] = to;
 }
 
+/* A read comes after the last write. */
 static void read_value(edges *e, uint32_t v, uint32_t group) {
     if (e->writer[v]) add_edge(e, e->writer[v] - 1, group);
     e->links[e->n_links] = (struct link){group, e->readers[v]};
     e->readers[v] = ++e->n_links;
 }
 
+/* A write comes after the last write and all reads since; those reads are then bounded from both sides, so they are
+ * forgotten. */
 static void write_value(edges *e, uint32_t v, uint32_t group) {
     if (e->writer[v]) add_edge(e, e->writer[v] - 1, group);
     for (uint32_t k = e->readers[v]; k; k = e->links[k - 1].next) add_edge(e, e->links[k - 1].group, group);
@@ -217,6 +229,8 @@ static void write_value(edges *e, uint32_t v, uint32_t group) {
     e->writer[v] = group + 1;
 }
 
+/* Values rather than bytes: two values share no bytes yet, and views of one storage are one value. Weights are never
+ * written. At most two edges an operand: a read is counted when it happens, and once more by the write that ends it. */
 static plait_status find_edges(const lister *l, const uint32_t *group_of, plait_arena *arena, edges *e) {
     const plait_plan_segment *segment = l->segment;
     size_t n = segment->n_operands;
@@ -250,7 +264,8 @@ static plait_status fill_next(lister *l, const edges *e, plait_arena *arena) {
     return PLAIT_OK;
 }
 
-/* Each group's values of the arena, each once. */
+/* Each group's values of the arena, each once. `comes` and `stays` are told from lives as they are now: a value that
+ * lives before its first group here, or behind its last, is held by something outside of the segment, in any order. */
 static plait_status fill_touches(lister *l, plait_arena *arena) {
     const plait_prepared *p = &l->segment->prepared;
     uint32_t *stamp = plait_arena_alloc(arena, l->plan->n_values, sizeof *stamp), n = 0;
@@ -281,6 +296,7 @@ static plait_status fill_touches(lister *l, plait_arena *arena) {
     return PLAIT_OK;
 }
 
+/* Everything about the segment that does not depend on the order of its groups. */
 static plait_status list_segment(lister *l, const plait_plan *plan, const plait_plan_step *step,
                                  plait_arena *arena) {
     edges e = {0};
@@ -346,6 +362,7 @@ static int64_t shared_by(const lister *l, int g, const uint32_t *pair_of) {
     return bytes;
 }
 
+/* After its last user a value dies, if nobody outside needs it. */
 static void run_group(lister *l, int g) {
     for (uint32_t k = l->touch_begin[g]; k < l->touch_begin[g + 1]; k++) {
         uint32_t v = l->touch_values[k];
@@ -354,7 +371,8 @@ static void run_group(lister *l, int g) {
     }
 }
 
-/* The peak of an order, above what is alive all the time; turns NULL: as it is. */
+/* The peak of an order, above what is alive all the time; turns NULL: as it is. What is alive all the time without
+ * being touched here adds the same to both orders and is left out. */
 static int64_t peak_of(lister *l, const int *turns, const uint32_t *pair_of) {
     int64_t load = 0, top = 0;
     rewind_values(l);
@@ -390,6 +408,8 @@ static void make_ready(lister *l, int g) {
     l->ready[k] = g;
 }
 
+/* List scheduling: of what is ready, the best by choose(), with no look ahead. Consumes `before`, so once for each
+ * listing. */
 static void find_turns(lister *l) {
     rewind_values(l);
     l->n_ready = 0;
@@ -405,7 +425,7 @@ static void find_turns(lister *l) {
     }
 }
 
-/* Groups, and the nodes of each, in their new turns. */
+/* Groups, and the nodes of each, in their new turns. Scratch goes along with its group; its place is not known yet. */
 static plait_status apply(lister *l, plait_prepared *p, plait_arena *arena) {
     plait_group *groups = plait_arena_alloc(arena, (size_t)l->n, sizeof *groups);
     int *order = plait_arena_alloc(arena, l->segment->n_nodes, sizeof *order), at = 0;
@@ -421,6 +441,9 @@ static plait_status apply(lister *l, plait_prepared *p, plait_arena *arena) {
     return PLAIT_OK;
 }
 
+/* `pair_of`: of several pairs of an output the first that the device named. The list is kept only if it wins WORTH
+ * thousandths of the device's peak: a little less memory is not worth a plan that is harder to follow. Then the
+ * device's peak may lie elsewhere, and the caller looks again. */
 static plait_status try_segment(plait_plan *plan, const plait_plan_step *step, const peak *top,
                                 plait_arena *arena, bool *out_won) {
     lister l = {0};
@@ -437,6 +460,8 @@ static plait_status try_segment(plait_plan *plan, const plait_plan_step *step, c
     return *out_won ? apply(&l, p, arena) : PLAIT_OK;
 }
 
+/* Peak by peak: an order that won moves the peak, possibly to another segment. Fewer than three groups have no other
+ * order that could help. Ends at the first peak that cannot be lowered, for the arena is as large as that. */
 static plait_status reorder_device(plait_plan *plan, int device, plait_arena *arena) {
     bool won = true;
     for (int attempt = 0; won && attempt < ATTEMPTS; attempt++) {
@@ -454,6 +479,7 @@ static plait_status reorder_device(plait_plan *plan, int device, plait_arena *ar
     return PLAIT_OK;
 }
 
+/* Tables of one device are gone before the next begins; the orders are in the devices' answers. */
 plait_status plait_plan_reorder(plait_plan *plan) {
     plait_arena arena;
     plait_status status = PLAIT_OK;

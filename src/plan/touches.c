@@ -1,5 +1,7 @@
 /* Blocks of cells and their touches. A range is made to begin and end at block borders; a write leaves one block of all
- * that it covers, so the work of splitting is paid for by what is merged later. */
+ * that it covers, so the work of splitting is paid for by what is merged later. Not here: clocks, and what order there
+ * is (order.c, verify_queues.c both ask). Invariant: a block's list holds the last write of its cells and the reads
+ * since, of each lane the latest only. */
 #include "plan/touches.h"
 
 #include "base/alloc.h"
@@ -10,6 +12,7 @@
 
 enum { MAX_TOUCHES = 1 << 28, FIRST_TOUCHES = 256 };
 
+/* One cell more than there are marks the end, as the first of a block that is never touched. */
 plait_status plait_touches_init(plait_touches *t, plait_arena *arena, size_t n_cells) {
     *t = (plait_touches){.n_cells = n_cells, .arena = arena};
     if (n_cells > MAX_TOUCHES) return plait_error(PLAIT_LIMIT, "plan: %zu borders of memory", n_cells);
@@ -23,7 +26,8 @@ plait_status plait_touches_init(plait_touches *t, plait_arena *arena, size_t n_c
 
 /* ---- lists of touches ---- */
 
-/* The arena's memory is never moved: a larger table leaves the smaller one behind. */
+/* The arena's memory is never moved: a larger table leaves the smaller one behind. Indices stay good, pointers into the
+ * table do not. */
 static plait_status grow(plait_touches *t) {
     size_t capacity = t->capacity ? 2 * t->capacity : FIRST_TOUCHES;
     plait_touch *larger = plait_arena_alloc(t->arena, capacity, sizeof *larger);
@@ -35,6 +39,8 @@ static plait_status grow(plait_touches *t) {
     return PLAIT_OK;
 }
 
+/* At the head, so the newest touch of a block is the first of its list. Dropped touches are used again before the table
+ * grows. */
 static plait_status push(plait_touches *t, uint32_t *head, const plait_touch *touch) {
     uint32_t at = t->free_list;
     if (at) {
@@ -58,7 +64,9 @@ static void release_list(plait_touches *t, uint32_t *head) {
     }
 }
 
-/* Makes the cell the first of a block. */
+/* Makes the cell the first of a block, whose list becomes a copy of the one it was part of, in reverse: order within a
+ * list matters to is_known() alone, which then misses, and costs a little time. At the end of all cells there is
+ * nothing to split. */
 static plait_status split(plait_touches *t, size_t cell) {
     if (cell >= t->n_cells) return PLAIT_OK;
     size_t block = plait_ranks_below(&t->starts, cell);
@@ -97,6 +105,9 @@ static bool is_known(const plait_touches *t, size_t begin, size_t end, const pla
     return touch->write ? newest->write && !newest->next : true;
 }
 
+/* Steps through the blocks of the range. Accesses of the same lane never conflict, its queue orders them. A write
+ * stands for everything before it, as it comes after all of that and all that follows comes after it, so the blocks
+ * become one with it alone. */
 plait_status plait_touches_add(plait_touches *t, size_t begin, size_t end, uint32_t lane, uint32_t stamp,
                                bool write, plait_touch_fn *earlier, void *user) {
     plait_touch touch = {.lane = lane, .stamp = stamp, .write = write};
@@ -126,6 +137,7 @@ plait_status plait_touches_add(plait_touches *t, size_t begin, size_t end, uint3
 #define BEGINS_BEFORE(a, b) ((a)->begin < (b)->begin)
 PLAIT_DEFINE_SORT(sort_spans, plait_span, BEGINS_BEFORE)
 
+/* Touching spans are joined too. In place; what lies behind the ones that are left is undefined. */
 size_t plait_spans_join(plait_span *spans, size_t n) {
     size_t kept = 0;
     sort_spans(spans, n);
@@ -170,6 +182,7 @@ void plait_accesses_deinit(plait_accesses *list) {
 #define IS_LESS(a, b) (*(a) < *(b))
 PLAIT_DEFINE_SORT(sort_borders, uint64_t, IS_LESS)
 
+/* The index of a border that is in the list: all that are asked for are. */
 static size_t find_border(const plait_accesses *list, uint64_t border) {
     size_t low = 0, high = list->n_borders;
     while (low < high) {
@@ -182,6 +195,8 @@ static size_t find_border(const plait_accesses *list, uint64_t border) {
     return low;
 }
 
+/* Borders of every place at which bytes are looked at; cells are numbered by them. Places of accesses with a stride lie
+ * apart, so their cells are found when they are touched. */
 plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_arena *arena,
                                    plait_touches *out) {
     size_t n = 0, kept = 0;
@@ -206,6 +221,7 @@ plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_
     return plait_touches_init(out, arena, kept);
 }
 
+/* `place`: the step's number modulo the places. Without a stride every place is the first. */
 plait_status plait_accesses_touch(const plait_accesses *list, size_t i, size_t place, plait_touches *t,
                                   uint32_t lane, uint32_t stamp, plait_touch_fn *earlier, void *user) {
     const plait_access *access = &list->items[i];

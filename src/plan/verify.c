@@ -40,6 +40,7 @@ typedef struct proof {
     plait_life_pairs pairs;
 } proof;
 
+/* For messages: of the storage that it is an instance of. */
 static const char *value_name(const plait_plan *plan, uint32_t value) {
     return plan->graph->storages[plan->values[value].storage].name;
 }
@@ -66,7 +67,8 @@ static plait_status find_limits(proof *p, int device) {
     return PLAIT_OK;
 }
 
-/* The value lies in a slot of its device, aligned. */
+/* The value lies in a slot of its device, aligned. Weights are aligned by their own encoding's demand, which the
+ * residence has seen to. Slot and offset are kept as operands will have to name them. */
 static plait_status check_value(proof *p, uint32_t v) {
     const plait_plan *plan = p->plan;
     const plait_plan_value *value = &plan->values[v];
@@ -95,10 +97,12 @@ static plait_status check_value(proof *p, uint32_t v) {
 
 /* ---- accesses, in program order ---- */
 
+/* The position of a moment; the low half is the place among the launch's nodes. */
 static int position_of(int64_t moment) {
     return (int)(moment >> 32);
 }
 
+/* Which of the three rules was broken: the message is made only when one is, so that add_access() stays short. */
 static plait_status out_of_order(const proof *p, uint32_t v, int64_t moment, bool write) {
     const track *t = &p->tracks[v];
     if (p->plan->values[v].elided && t->first >= 0 && position_of(moment) != t->first)
@@ -113,8 +117,9 @@ static plait_status out_of_order(const proof *p, uint32_t v, int64_t moment, boo
                        value_name(p->plan, v), position_of(moment));
 }
 
-/* Moments must not go back across a write, the first access of a value that the plan makes must be a write, and one that
- * never exists stays in one group. */
+/* Moments must not go back across a write, the first access of a value that the plan makes must be a write, and one
+ * that never exists stays in one group. Position alone would not do: inside a group the device's order is compared as
+ * well. Called for every operand of a plan, so nothing here allocates or formats. */
 static inline plait_status add_access(proof *p, uint32_t v, int64_t moment, bool write) {
     const plait_plan_value *value = &p->plan->values[v];
     track *t = &p->tracks[v];
@@ -158,6 +163,8 @@ static inline plait_status add_operand(proof *p, const plait_segment_operand *op
     return add_access(p, operand->value, moment, write);
 }
 
+/* The graph's node gives the spans, so an operand that claims fewer bytes than it will touch is found. Whether operands
+ * are otherwise the graph's is proved in verify_versions.c. */
 static plait_status add_node(proof *p, const plait_segment_node *node, int device, int64_t moment) {
     const plait_graph *graph = p->plan->graph;
     const plait_graph_node *row = node->node < graph->n_nodes ? &graph->nodes[node->node] : NULL;
@@ -193,6 +200,7 @@ static plait_status add_part(proof *p, int device, uint32_t value, uint64_t begi
     return add_access(p, value, (int64_t)position << 32, write);
 }
 
+/* All bytes of the storage, for inputs and outputs. */
 static plait_status add_whole(proof *p, int device, uint32_t value, int32_t position, bool write) {
     uint64_t size = p->plan->graph->storages[p->plan->values[value].storage].size_bytes;
     return add_part(p, device, value, 0, size, position, write);
@@ -209,6 +217,7 @@ static plait_status check_output(const plait_plan *plan, const plait_plan_output
     return PLAIT_OK;
 }
 
+/* In a chunk of the arena, aligned as the group asks, within the chunk's end. */
 static plait_status check_scratch(const proof *p, int device, const plait_group *group) {
     uint64_t end;
     if (group->scratch_bytes == 0) return PLAIT_OK;
@@ -251,6 +260,8 @@ static bool concerns(const plait_plan *plan, const plait_plan_step *step, int de
     return plan->values[transfer->source].device == device || plan->values[transfer->target].device == device;
 }
 
+/* What of a transfer happens to this device's memory. A move is one command on one queue, but touches two devices; each
+ * is walked on its own. */
 static plait_status add_transfer(proof *p, const plait_plan_step *step, int device, int32_t at) {
     const plait_plan_transfer *transfer = &p->plan->transfers[step->item];
     const plait_plan_part *part = &transfer->part;
@@ -261,6 +272,8 @@ static plait_status add_transfer(proof *p, const plait_plan_step *step, int devi
     return to ? add_part(p, device, transfer->target, part->begin, part->end, at, true) : PLAIT_OK;
 }
 
+/* The accesses to one device's memory, in the order of the list. Positions are numbered here anew: a launch takes one
+ * for each group, any other step one, so they are not those of the plan, which is not trusted. */
 static plait_status collect(proof *p, int device) {
     int32_t at = 0;
     for (size_t s = 0; s < p->plan->n_steps; s++) {
@@ -286,6 +299,7 @@ static plait_status collect(proof *p, int device) {
 
 /* ---- keep: lives of values and scratch, compared in verify_keep.c ---- */
 
+/* Positions are counted as collect() counts them. */
 static size_t add_scratch_lives(const plait_plan *plan, int device, plait_life *lives, size_t n) {
     int32_t at = 0;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -317,6 +331,8 @@ static size_t add_lives(const proof *p, int device, uint32_t slot, plait_life *l
     return n;
 }
 
+/* The arena with its scratch, then the inputs; residents are compared by address alone (check_resident), since they
+ * live for ever. */
 static plait_status check_keep(proof *p, int device) {
     size_t n = add_lives(p, device, PLAIT_SLOT_ARENA, p->lives);
     n = add_scratch_lives(p->plan, device, p->lives, n);
@@ -356,8 +372,9 @@ static bool lies_before(const placed *a, const placed *b) {
 
 PLAIT_DEFINE_SORT(sort_placed, placed, lies_before)
 
-/* No two residents share bytes. Of one slot they are mostly listed as they lie; whoever lies before its end so far makes
- * all of them be sorted. */
+/* No two residents share bytes. Of one slot they are mostly listed as they lie; whoever lies before its end so far
+ * makes all of them be sorted. Sorted, an entry needs to be compared with the one before it only: if any two share
+ * bytes, two neighbours do, entries without bytes aside. */
 static plait_status check_entries(proof *p) {
     const plait_residence *residence = p->plan->residence;
     size_t n = residence->n_entries, i = 0;
@@ -384,6 +401,7 @@ static plait_status check_entries(proof *p) {
     return PLAIT_OK;
 }
 
+/* Every instance of a weight or state, against the residence: a plan cannot move them. */
 static plait_status check_resident(proof *p) {
     const plait_plan *plan = p->plan;
     PLAIT_TRY(check_entries(p));
@@ -403,6 +421,8 @@ static plait_status check_resident(proof *p) {
 
 /* ---- together ---- */
 
+/* Tracks begin with nothing known; inputs that the host writes in place are marked, as their first access may be a
+ * read. */
 static plait_status allocate(proof *p) {
     const plait_plan *plan = p->plan;
     size_t n_lives = plan->n_values + (size_t)plan->facts.n_groups;
@@ -420,6 +440,8 @@ static plait_status allocate(proof *p) {
     return plait_life_pairs_init(&p->pairs, plan, &p->scratch);
 }
 
+/* Cheap and local checks first, since later ones rely on them: indices that are used here without a look have been
+ * compared by then. The queues' proof wants staging proved, that of versions wants order inside devices. */
 static plait_status prove(proof *p) {
     PLAIT_TRY(allocate(p));
     for (int d = 0; d < p->plan->context->n_devices; d++) PLAIT_TRY(find_limits(p, d));

@@ -18,6 +18,8 @@ typedef struct comparison {
     uint32_t *writer;  /* [storage of now] node that wrote it last + 1 */
 } comparison;
 
+/* Types, dims at the bounds, and how the outermost follows a named dim; names of dims have equal numbers in both
+ * graphs, as dims are taken over first. */
 static bool same_shape(const plait_graph_tensor *a, const plait_graph_tensor *b) {
     return a->shape.dtype == b->shape.dtype &&
            memcmp(a->shape.dims, b->shape.dims, sizeof a->shape.dims) == 0 && a->outer.dim == b->outer.dim &&
@@ -25,6 +27,7 @@ static bool same_shape(const plait_graph_tensor *a, const plait_graph_tensor *b)
                                  a->outer.b == b->outer.b && a->outer.c == b->outer.c));
 }
 
+/* Apart, since a copy differs from its original in just that. */
 static bool same_strides(const plait_graph_tensor *a, const plait_graph_tensor *b) {
     return memcmp(a->shape.strides, b->shape.strides, sizeof a->shape.strides) == 0;
 }
@@ -38,7 +41,8 @@ static bool same_storage(const comparison *c, uint32_t now, uint32_t source) {
     return x->output_index == y->output_index && c->node_of[y->node] == x->node + 1;
 }
 
-/* The same value at the same place: storage, last writer, address. */
+/* The same value at the same place: storage, last writer, address. A value is one version of a storage: two views of it
+ * are the same only at the same address. */
 static bool same_value(const comparison *c, uint32_t now, uint32_t source) {
     const plait_graph_tensor *a = &c->now->tensors[now], *b = &c->source->tensors[source];
     bool same_writer =
@@ -47,7 +51,8 @@ static bool same_value(const comparison *c, uint32_t now, uint32_t source) {
            same_storage(c, a->storage, b->storage);
 }
 
-/* The operand, or a copy of it that is made by now. */
+/* The operand, or a copy of it that is made by now. Dense, from the start of a storage of its own: a copy that was
+ * itself a view could show other bytes. */
 static bool shows(const comparison *c, uint32_t now, uint32_t source) {
     const plait_graph_tensor *tensor = &c->now->tensors[now];
     bool copied = tensor->node != PLAIT_NO_NODE && c->plan->origins[tensor->node] >= c->source->n_nodes;
@@ -57,6 +62,8 @@ static bool shows(const comparison *c, uint32_t now, uint32_t source) {
            same_value(c, c->now->nodes[tensor->node].inputs[0], source);
 }
 
+/* Outputs are compared after the node is entered in node_of, which same_storage() asks for what it makes. The written
+ * operand must be the caller's own value, or the write would go to the copy. */
 static plait_status compare_node(comparison *c, uint32_t n, uint32_t source) {
     const plait_graph_node *a = &c->now->nodes[n], *b = &c->source->nodes[source];
     bool same = a->op == b->op && a->n_inputs == b->n_inputs && a->n_outputs == b->n_outputs &&
@@ -73,6 +80,8 @@ static plait_status compare_node(comparison *c, uint32_t n, uint32_t source) {
     return plait_error(PLAIT_INTERNAL, "proof: node %s with copied operands is not the graph's", b->name);
 }
 
+/* Where an inserted node is placed or what its operand looks like is not looked at here; whether it holds what it
+ * stands for shows where it is read. */
 static plait_status check_copy(const comparison *c, uint32_t n) {
     const plait_graph_node *node = &c->now->nodes[n];
     if (node->op->id == PLAIT_OP_copy && node->n_inputs == 1 && node->inputs[0] && node->n_outputs == 1)
@@ -94,6 +103,7 @@ static plait_status check_writers(comparison *c, uint32_t n) {
     return PLAIT_OK;
 }
 
+/* Nodes of both graphs side by side: `next` is the caller's node that must come. */
 static plait_status compare(comparison *c) {
     uint32_t next = 0;
     for (uint32_t n = 0; n < c->now->n_nodes; n++) {
@@ -115,6 +125,7 @@ static plait_status compare(comparison *c) {
     return PLAIT_OK;
 }
 
+/* Without copies the plan runs the caller's own graph. */
 plait_status plait_plan_verify_copies(const plait_plan *plan) {
     if (plan->graph == plan->source) return PLAIT_OK;
     comparison c = {.plan = plan, .now = plan->graph, .source = plan->source};

@@ -10,6 +10,7 @@
 
 /* ---- pairs ---- */
 
+/* Listed by output, for a new life asks what it may take over. */
 plait_status plait_life_pairs_init(plait_life_pairs *out, const plait_plan *plan, plait_arena *arena) {
     size_t n_pairs = 0;
     uint32_t at = 0;
@@ -29,7 +30,8 @@ plait_status plait_life_pairs_init(plait_life_pairs *out, const plait_plan *plan
     return PLAIT_OK;
 }
 
-/* True when `late` takes over the bytes of `early` where that ends, and the device said that it may. */
+/* True when `late` takes over the bytes of `early` where that ends, and the device said that it may. Same beginning, so
+ * that the output's first byte replaces the input's; it may be shorter. */
 static bool takes_over(const plait_life_pairs *pairs, const plait_life *early, const plait_life *late) {
     if (early->value == PLAIT_NO_SLOT || late->value == PLAIT_NO_SLOT) return false;
     if (early->last != late->first || early->begin != late->begin) return false;
@@ -38,6 +40,7 @@ static bool takes_over(const plait_life_pairs *pairs, const plait_life *early, c
     return false;
 }
 
+/* Both lives, with positions and the bytes they share. */
 static plait_status clash(const plait_plan *plan, const plait_life *early, const plait_life *late) {
     const char *names[2];
     const plait_life *lives[2] = {early, late};
@@ -71,7 +74,8 @@ typedef struct keeper {
                                 : (a)->value < (b)->value)
 PLAIT_DEFINE_SORT(sort_by_begin, plait_life, BEGINS_BEFORE)
 
-/* Indices of lives by first or last position, in the order of the indices where that is equal. */
+/* Indices of lives by first or last position, in the order of the indices where that is equal. Positions are dense, so
+ * this takes time in proportion to lives and positions. */
 static plait_status count_sort(const keeper *k, plait_arena *arena, int32_t n_positions, bool last,
                                uint32_t **out) {
     uint32_t *at = plait_arena_alloc(arena, (size_t)n_positions + 1, sizeof *at);
@@ -92,6 +96,8 @@ static plait_status meet(keeper *k, size_t other, const plait_life *life) {
     return PLAIT_OK;
 }
 
+/* The lives in the set are apart, so only the one that begins below can reach into the new one from there; all that
+ * begin within it meet it. */
 static plait_status begin_life(keeper *k, uint32_t rank) {
     const plait_life *life = &k->lives[rank];
     for (size_t t = 0; t < k->n_taken; t++) {
@@ -107,6 +113,8 @@ static plait_status begin_life(keeper *k, uint32_t rank) {
     return PLAIT_OK;
 }
 
+/* Lives that ended are taken out before one begins. `taken` holds lives of one position only, so those of an earlier
+ * one are dropped from its end. */
 static plait_status walk(keeper *k) {
     size_t ended = 0;
     for (size_t i = 0; i < k->n; i++) {

@@ -64,13 +64,15 @@ typedef struct range {
     uint32_t area, owner;
 } range;
 
+/* By area, then by begin, for check_ranges(). */
 static int by_place(const void *a, const void *b) {
     const range *x = a, *y = b;
     if (x->area != y->area) return x->area < y->area ? -1 : 1;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Ranges of different owners lie inside their area and share no byte. */
+/* Ranges of different owners lie inside their area and share no byte. Reorders them. Of one owner several may lie at
+ * one place: an input that several devices read has one in staging. */
 static plait_status check_ranges(range *ranges, size_t n, const uint64_t *areas, const char *what) {
     uint64_t end = 0;
     if (n) qsort(ranges, n, sizeof *ranges, by_place);
@@ -88,7 +90,8 @@ static plait_status check_ranges(range *ranges, size_t n, const uint64_t *areas,
     return PLAIT_OK;
 }
 
-/* The host writes an input once: all who read it find it in that place. */
+/* The host writes an input once: all who read it find it in that place. `ranges` is room; a home is told from an offset
+ * by counting down from the end. */
 static plait_status check_one_place(const plait_plan *plan, range *ranges) {
     for (size_t i = 0; i < plan->n_inputs; i++) {
         const plait_plan_input *input = &plan->inputs[i];
@@ -103,6 +106,7 @@ static plait_status check_one_place(const plait_plan *plan, range *ranges) {
     return PLAIT_OK;
 }
 
+/* Inputs in devices' buffers, then in the host's staging. */
 static plait_status check_inputs(const plait_plan *plan, range *ranges, uint64_t *areas) {
     size_t n = 0;
     PLAIT_TRY(check_one_place(plan, ranges));
@@ -158,10 +162,13 @@ plait_status plait_plan_verify_staging(const plait_plan *plan) {
 
 /* ---- reach: a queue and the memory that its command names ---- */
 
+/* Whether the host, and who reads host memory, reaches the device's buffers. */
 static bool mapped(const plait_plan *plan, int device) {
     return (plan->context->devices[device].info.caps & PLAIT_CAP_MAPPED) != 0;
 }
 
+/* By the route, which says whose queue moves and what the other side is to it. A COPY may be on a third device's queue
+ * if that reaches both; the one that runs it is among those it reaches. */
 static bool move_reaches(const plait_plan *plan, const plait_plan_transfer *transfer, int device) {
     int source = plan->values[transfer->source].device, target = plan->values[transfer->target].device;
     uint64_t both = (uint64_t)1 << source | (uint64_t)1 << target;
@@ -174,6 +181,7 @@ static bool move_reaches(const plait_plan *plan, const plait_plan_transfer *tran
     return false;
 }
 
+/* From staging every device can be written; from another device's memory only if that is mapped. */
 static bool input_reaches(const plait_plan *plan, const plait_plan_input *input, int device) {
     if (input->device != device || plan->values[input->value].device != device) return false;
     if (input->home == PLAIT_NO_SLOT) return true;
@@ -181,6 +189,7 @@ static bool input_reaches(const plait_plan *plan, const plait_plan_input *input,
     return home->storage == input->storage && home->home == input->home && mapped(plan, home->device);
 }
 
+/* Only the queue of launches takes launches; a device's other queues and that one take everything else. */
 static bool step_reaches(const plait_plan *plan, const plait_plan_step *step) {
     const plait_plan_transfer *transfer = &plan->transfers[step->item];
     bool sent = step->kind == PLAIT_STEP_SEND || step->kind == PLAIT_STEP_RECEIVE;
@@ -212,8 +221,8 @@ static plait_status check_homes(const plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* A queue's signals are numbered in its order, and the last step of each signals. `signals`: [queue] so far, and behind
- * them [queue] the signal of its last step. */
+/* The index in the table of the step's kind. Before anything is looked up there: tables may have been damaged, and the
+ * proof must not read beyond them. */
 static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
     switch (step->kind) {
     case PLAIT_STEP_WRITE_INPUT: return step->item < plan->n_inputs && plan->inputs[step->item].device >= 0;
@@ -226,6 +235,8 @@ static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
     return false;
 }
 
+/* A queue's signals are numbered in its order, and the last step of each signals. `signals`: [queue] so far, and behind
+ * them [queue] the signal of its last step. */
 static plait_status check_steps(const plait_plan *plan, uint32_t *signals) {
     uint32_t *last = signals + plan->n_queues;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -249,6 +260,8 @@ static plait_status check_steps(const plait_plan *plan, uint32_t *signals) {
     return PLAIT_OK;
 }
 
+/* Waits of the same step of the run go backwards in the list, those of the step before may go anywhere: so no cycle is
+ * possible, and a queue never waits for what is not submitted yet. */
 static plait_status check_waits(const plait_plan *plan) {
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
@@ -270,15 +283,18 @@ static uint32_t *clock_row(const queues *q, uint32_t *base, size_t index) {
     return base + index * q->n_lanes;
 }
 
+/* Clocks count commands of lanes; lane 0 is the host, which counts steps. */
 static void join(const queues *q, uint32_t *into, const uint32_t *from) {
     for (size_t i = 0; i < q->n_lanes; i++)
         if (from[i] > into[i]) into[i] = from[i];
 }
 
+/* Of this round and the one before: no wait reaches further back. */
 static uint32_t *kept_clock(const queues *q, size_t round, size_t step) {
     return clock_row(q, q->clocks, (round % 2) * q->n_rows + q->row_of[step] - 1);
 }
 
+/* Lanes from 1, in the order in which queues occur in the list. */
 static plait_status init_tables(queues *q) {
     const plait_plan *plan = q->plan;
     size_t depth = (size_t)plan->depth, n;
@@ -309,6 +325,7 @@ static bool take(uint64_t *at, uint64_t size_bytes, uint64_t n, uint64_t *out_be
     return plait_mul_u64(size_bytes, n, &sum) && plait_add_u64(*at, sum, at);
 }
 
+/* Everything that exists once for each step in flight lies as often as that. */
 static plait_status lay_out(queues *q) {
     const plait_plan *plan = q->plan;
     uint64_t at = 0, depth = (uint64_t)plan->depth;
@@ -370,6 +387,8 @@ static plait_status add_host_output(queues *q, const plait_plan_output *output, 
                       output->size_bytes, write);
 }
 
+/* The whole range of the part, also where only rows of it move: what lies between the rows is then treated as if it
+ * moved, which is safe. */
 static plait_status add_transfer(queues *q, const plait_plan_step *step) {
     const plait_plan_transfer *transfer = &q->plan->transfers[step->item];
     const plait_plan_part *part = &transfer->part;
@@ -423,6 +442,8 @@ static plait_status add_operand(queues *q, size_t step, uint32_t v, bool write, 
     return shared ? add_whole(q, v, write) : PLAIT_OK;
 }
 
+/* Values once for each step and kind of access. Without queues beside the launches' own nothing is shared, and only
+ * inputs, which the host writes, are left to look at. */
 static plait_status add_launch(queues *q, size_t s, uint32_t *seen) {
     const plait_plan_segment *segment = &q->plan->segments[q->plan->steps[s].item];
     for (uint32_t n = 0; n < segment->n_nodes; n++) {
@@ -444,6 +465,8 @@ static plait_status add_launch(queues *q, size_t s, uint32_t *seen) {
     return PLAIT_OK;
 }
 
+/* What the host does in a step, as two lists behind those of the steps: it reads outputs, it writes inputs (each once,
+ * at its home or in staging). */
 static plait_status add_host(queues *q) {
     const plait_plan *plan = q->plan;
     q->begins[plan->n_steps] = q->accesses.n;
@@ -456,6 +479,7 @@ static plait_status add_host(queues *q) {
     return PLAIT_OK;
 }
 
+/* Gathered once; rounds differ in the places of what is staged only. */
 static plait_status find_accesses(queues *q) {
     const plait_plan *plan = q->plan;
     uint32_t *seen = plait_arena_alloc(&q->arena, plan->n_values, sizeof *seen);
@@ -547,7 +571,8 @@ static void tick(queues *q, uint32_t lane) {
     q->stamp = ++clock_row(q, q->now, lane)[lane];
 }
 
-/* The host waits for the end of the step that used this one's places, reads its outputs, writes inputs, and submits. */
+/* The host waits for the end of the step that used this one's places, reads its outputs, writes inputs, and submits.
+ * The first `depth` steps find their places unused, so there is nothing to wait for or to read. */
 static plait_status host_begins(queues *q) {
     const plait_plan *plan = q->plan;
     size_t depth = (size_t)plan->depth;
@@ -560,6 +585,8 @@ static plait_status host_begins(queues *q) {
     return PLAIT_OK;
 }
 
+/* What the host knows when it has waited for the awaited queues; if that were not all lanes, the next use of this
+ * step's places would find an access that is not over. */
 static void end_round(queues *q) {
     const plait_plan *plan = q->plan;
     uint32_t *end = clock_row(q, q->ends, q->round % (size_t)plan->depth);
@@ -568,6 +595,8 @@ static void end_round(queues *q) {
         if (q->lane_of[i] && plan->queues[i].awaited) join(q, end, clock_row(q, q->now, q->lane_of[i]));
 }
 
+/* One step of the run, in the order of the list: a lane's clock takes over the clocks of what is waited for, counts the
+ * command, and every access is compared with it. */
 static plait_status run_steps(queues *q) {
     const plait_plan *plan = q->plan;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -598,6 +627,7 @@ static plait_status run_rounds(queues *q) {
 
 /* ---- hand-over ---- */
 
+/* Of a step's own device and of both ends of a move: hand-over between plans looks at nothing else. */
 static plait_status check_touches(const queues *q) {
     const plait_plan *plan = q->plan;
     for (size_t s = 0; s < plan->n_steps; s++) {
@@ -613,6 +643,7 @@ static plait_status check_touches(const queues *q) {
     return PLAIT_OK;
 }
 
+/* The devices in `touches` first, as it needs no tables; then one walk of all rounds. */
 static plait_status prove(queues *q) {
     PLAIT_TRY(init_tables(q));
     PLAIT_TRY(check_touches(q));
@@ -622,6 +653,7 @@ static plait_status prove(queues *q) {
     return run_rounds(q);
 }
 
+/* What indexes tables is checked before any table is used. */
 plait_status plait_plan_verify_queues(const plait_plan *plan) {
     queues q = {.plan = plan};
     plait_arena_init_pooled(&q.arena, &plan->context->pool);

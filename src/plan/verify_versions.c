@@ -78,6 +78,7 @@ static bool lies_in(const plait_graph_tensor *tensor, const plait_plan_part *par
     return follows && tensor->offset == part->begin && row <= part->row_bytes;
 }
 
+/* Old and unwritten are told apart for the message; a part that does not cover what is read counts as unwritten. */
 static plait_status not_newest(const history *h, uint32_t value, const char *reader) {
     uint32_t version = h->held[value].version;
     bool unwritten = version == NOTHING || version == h->writes[h->plan->values[value].storage];
@@ -98,17 +99,19 @@ static inline plait_status check_newest(const history *h, uint32_t value, uint32
     return newest ? PLAIT_OK : not_newest(h, value, reader);
 }
 
-/* The operand is the graph's tensor, on an instance of its storage. */
+/* Dims or strides, compared without a branch for each: this runs for every operand of a plan. */
 static bool same_numbers(const int64_t *a, const int64_t *b) {
     uint64_t differ = 0;
     for (int i = 0; i < PLAIT_MAX_RANK; i++) differ |= (uint64_t)(a[i] ^ b[i]);
     return differ == 0;
 }
 
+/* Member by member, since padding may differ. */
 static bool same_outer(const plait_extent *a, const plait_extent *b) {
     return a->dim == b->dim && a->axis == b->axis && a->a == b->a && a->b == b->b && a->c == b->c;
 }
 
+/* The operand is the graph's tensor, on an instance of its storage. */
 static plait_status check_operand(const history *h, const plait_segment_operand *operand, uint32_t tensor_id,
                                   const char *node) {
     const plait_graph_tensor *tensor = &h->plan->graph->tensors[tensor_id];
@@ -141,6 +144,8 @@ static plait_status write_value(history *h, uint32_t value, const plait_graph_no
     return PLAIT_OK;
 }
 
+/* Nodes count up through all segments: in program order, each once. The operands that are written as rows are not read;
+ * what else of them must be there shows when they are sent or read. */
 static plait_status run_node(history *h, const plait_segment_node *node) {
     const plait_plan *plan = h->plan;
     if (node->node != h->next_node)
@@ -163,7 +168,8 @@ static plait_status run_node(history *h, const plait_segment_node *node) {
     return PLAIT_OK;
 }
 
-/* Whether the part has all that was written to the storage after `version`, up to `newest`. */
+/* Whether the part has all that was written to the storage after `version`, up to `newest`. A part of rows (levels) is
+ * never taken for a range that was written. */
 static bool has_writes(const history *h, uint32_t storage, uint32_t version, uint32_t newest,
                        const plait_plan_part *part) {
     for (uint32_t w = h->last_write[storage]; w && h->log[w - 1].version > version; w = h->log[w - 1].before)
@@ -173,6 +179,8 @@ static bool has_writes(const history *h, uint32_t storage, uint32_t version, uin
     return true;
 }
 
+/* The source's holding is kept at this moment: for a staged transfer the source may go on before the bytes are
+ * received. */
 static plait_status send(history *h, uint32_t t) {
     const plait_plan_transfer *transfer = &h->plan->transfers[t];
     h->sent[t] = h->held[transfer->source];
@@ -184,6 +192,7 @@ static plait_status send(history *h, uint32_t t) {
                        h->plan->context->devices[h->plan->values[transfer->target].device].device->name);
 }
 
+/* Everything of a part but the node and what follows from it. */
 static bool same_rows(const plait_plan_part *a, const plait_plan_part *b) {
     bool same = a->begin == b->begin && a->end == b->end && a->n_rows == b->n_rows &&
                 a->row_bytes == b->row_bytes && a->n_levels == b->n_levels && a->bounded == b->bounded;
@@ -215,6 +224,8 @@ static plait_status receive_rows(history *h, uint32_t t) {
     return PLAIT_OK;
 }
 
+/* Cases in order: rows of one write; all bytes; a range that brings a whole instance up to date; a part, good for
+ * reading only there. */
 static plait_status receive(history *h, uint32_t t) {
     const plait_plan *plan = h->plan;
     const plait_plan_transfer *transfer = &plan->transfers[t];
@@ -241,6 +252,7 @@ static plait_status receive(history *h, uint32_t t) {
     return PLAIT_OK;
 }
 
+/* A send and a receive are checked apart, a move is both at once. */
 static plait_status walk_step(history *h, size_t s) {
     const plait_plan *plan = h->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -272,6 +284,8 @@ static plait_status walk_step(history *h, size_t s) {
     return check_newest(h, output->value, tensor, "the host");
 }
 
+/* After the last step: every node ran, every output was read, every state is newest at its home, since that is what the
+ * next step will read. */
 static plait_status check_end(const history *h) {
     const plait_plan *plan = h->plan;
     if (h->next_node != plan->graph->n_nodes)
@@ -292,6 +306,8 @@ static plait_status check_end(const history *h) {
     return PLAIT_OK;
 }
 
+/* Weights and state begin as whole and at version 0, inputs when they are written; what the plan makes holds nothing
+ * before it is made. */
 static plait_status walk(history *h) {
     for (uint32_t v = 0; v < h->plan->n_values; v++) {
         uint32_t slot = h->plan->values[v].slot;
@@ -307,6 +323,7 @@ static plait_status walk(history *h) {
     return check_end(h);
 }
 
+/* Without transfers no write needs to be remembered. */
 static plait_status walk_all(history *h) {
     const plait_plan *plan = h->plan;
     h->writes = plait_arena_alloc(&h->scratch, plan->graph->n_storages, sizeof *h->writes);
