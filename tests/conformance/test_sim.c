@@ -1,6 +1,7 @@
 /* A simulated device passes the suite while it dawdles and executes in random order, lacks what it may lack, and stands
  * around a device that neither computes nor imports. All ops in all settings: test_sim_settings.c. */
 /* monitor: no */
+/* labels: threads */
 #include "conformance/sim_settings.h"
 
 static void behaviour(void **state) {

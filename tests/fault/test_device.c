@@ -1,4 +1,5 @@
 /* room: conformance */
+/* labels: threads */
 /* Memory that runs out while devices are opened, programs made and run: a status each time, nothing kept; and a warm
  * device launches without allocating. */
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* Every n-th failure of a device, and its loss at every n-th command, while a model is opened, fed and asked on it: each
  * time a status with the device's message, nothing left allocated, mapped or open, and afterwards the same context gives
  * the right numbers; or says for good that its device is lost. */
+/* labels: threads */
 #define _GNU_SOURCE
 #include "fault/fault.h"
 #include "plait/session.h"

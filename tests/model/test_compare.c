@@ -1,6 +1,6 @@
 /* Plans beside traces: a trace of the same run has every name, both sides count the same work, sums agree with the trace
  * itself; traces of other plans are told so; nothing that a file may hold does harm. */
-/* labels: run */
+/* labels: threads */
 #include "model/compare.h"
 #include "model/model.h"
 

@@ -1,6 +1,6 @@
 /* Two sessions of one model, driven by two threads at once, give the bytes that each gives alone. */
 /* room: fit */
-/* labels: run */
+/* labels: threads */
 #include "model/session_case.h"
 
 #include "base/thread.h"
