@@ -36,8 +36,9 @@ void plait_run_destroy(plait_run *run); /* waits for its steps; accepts NULL */
 plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value);
 
 /* Bytes of an input for the next step: from the start, as many as the current dims need (more is an error, fewer leaves
- * the rest as it was written two steps before). Integer inputs that an op uses as ids or positions are checked against
- * their range at the step. Inputs that nothing reads can be written all the same. */
+ * the rest as it was written as many steps before as may be in flight, two by default). Integer inputs that an op uses
+ * as ids or positions are checked against their range at the step. Inputs that nothing reads can be written all the
+ * same. */
 plait_status plait_run_write(plait_run *run, const char *input, const void *bytes, uint64_t size_bytes);
 /* Where the host may fill that input itself instead: valid until the next step. *out_size_bytes is the capacity. What
  * stands there was written as many steps before as may be in flight, or is zero at first; the host writes all that the

@@ -1,4 +1,6 @@
-/* The table of element types. Invariant: one row a line of PLAIT_DTYPE_LIST, indexed by GGUF number. */
+/* The table of element types. Not here: what a type's bits mean (quant/). Invariant: one row a line of
+ * PLAIT_DTYPE_LIST, indexed by GGUF number; numbers between that are no types have rows of zeros, whose name is
+ * NULL. */
 #include "plait/types.h"
 
 #include "base/size.h"
@@ -7,6 +9,7 @@
 
 #include <strings.h>
 
+/* block_elems and block_bytes are both 1 or more in every row that has a name. */
 typedef struct dtype_row {
     const char *name;
     int block_elems, block_bytes;
@@ -18,6 +21,7 @@ static const dtype_row rows[PLAIT_DTYPE_LIMIT] = {
 #undef DTYPE_ROW
 };
 
+/* Never NULL, so that callers ask for a field without asking first whether the number is known. */
 static const dtype_row *row_of(int number) {
     static const dtype_row none = {0};
     return number >= 0 && number < PLAIT_DTYPE_LIMIT ? &rows[number] : &none;
@@ -32,6 +36,8 @@ const char *plait_dtype_name(plait_dtype dtype) {
     return name ? name : "unknown";
 }
 
+/* The message lists all names, in the order of their numbers; the list is bounded by the size of the error record.
+ * Running out of memory shortens the list and changes nothing else: the answer is NOT_FOUND all the same. */
 plait_status plait_dtype_parse(const char *name, plait_dtype *out_dtype) {
     plait_strbuf known;
     plait_strbuf_init(&known, PLAIT_ERROR_BYTES);
@@ -62,6 +68,7 @@ bool plait_dtype_quantised(plait_dtype dtype) {
     return row_of((int)dtype)->block_elems > 1;
 }
 
+/* block_elems of an unknown number is 0: asked before the division. */
 int64_t plait_dtype_row_bytes(plait_dtype dtype, int64_t n_elems) {
     const dtype_row *row = row_of((int)dtype);
     int64_t bytes;

@@ -24,6 +24,7 @@ static inline float plait_f32_from_bits(uint32_t bits) {
     return value;
 }
 
+/* Exact. 112 is the difference of the exponent biases, 127 - 15. */
 static inline float plait_f16_to_f32(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = half >> 10 & 31u, fraction = half & 0x3FFu;
@@ -33,6 +34,8 @@ static inline float plait_f16_to_f32(uint16_t half) {
     return plait_f32_from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
+/* Adding 0xFFF plus the lowest bit that stays, then cutting 13 bits, is round to nearest, ties to even; a carry out of
+ * the fraction raises the exponent, which is right. Subnormals are shifted by hand, with the same rule. */
 static inline uint16_t plait_f16_from_f32(float value) {
     uint32_t bits = plait_f32_bits(value), magnitude = bits & 0x7FFFFFFFu;
     uint32_t sign = bits >> 16 & 0x8000u;
@@ -52,6 +55,7 @@ static inline uint16_t plait_f16_from_f32(float value) {
     return (uint16_t)(sign | (whole + (rest > middle || (rest == middle && (whole & 1u)))));
 }
 
+/* Exact. */
 static inline float plait_bf16_to_f32(uint16_t half) {
     return plait_f32_from_bits((uint32_t)half << 16);
 }

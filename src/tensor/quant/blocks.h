@@ -102,11 +102,13 @@ typedef struct plait_block_Q8_0 {
     int8_t qs[32];
 } plait_block_Q8_0;
 
+/* Codes are places in plait_codes_iq4nl; nibbles as in Q4_0. */
 typedef struct plait_block_IQ4_NL {
     uint8_t d[2];
     uint8_t qs[16];
 } plait_block_IQ4_NL;
 
+/* Codes are places in plait_codes_fp4_doubled; nibbles as in Q4_0. */
 typedef struct plait_block_MXFP4 {
     uint8_t e; /* power of two */
     uint8_t qs[16];
@@ -123,6 +125,8 @@ typedef struct plait_block_TQ1_0 {
     uint8_t d[2];
 } plait_block_TQ1_0;
 
+/* 2 bits an element, planes of 32 elements: bits 2g of byte l are element l of the g-th 32 of a run of 128. Q2_K and
+ * Q3_K place their low bits in the same way. */
 typedef struct plait_block_TQ2_0 {
     uint8_t qs[64];
     uint8_t d[2];
@@ -156,6 +160,7 @@ typedef struct plait_block_Q5_K {
     uint8_t qs[128];
 } plait_block_Q5_K;
 
+/* scales come behind the codes, d at the very end: the struct is ordered as the format is, unlike Q4_K. */
 typedef struct plait_block_Q6_K {
     uint8_t ql[128], qh[64];
     int8_t scales[16];

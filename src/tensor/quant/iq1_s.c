@@ -19,6 +19,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* The sign of the shift serves 32 elements, so four groups of 8 choose it together. */
 static const plait_grid_format format = {.points = plait_grid_iq1,
                                          .n_points = 2048,
                                          .point_elems = 8,
@@ -27,6 +28,7 @@ static const plait_grid_format format = {.points = plait_grid_iq1,
                                          .n_levels = 8,
                                          .unit = 1};
 
+/* `block` is zeroed; levels and signs come for 32 elements, points for 8. */
 static void pack(const plait_grid_result *r, void *block) {
     plait_block_IQ1_S *b = block;
     plait_store_u16(b->d, r->d);

@@ -18,6 +18,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* (s + 1/2) / 4 = (2s + 1) / 8: the form that the search knows, with unit 1/8. */
 static const plait_grid_format format = {.points = plait_grid_iq2s,
                                          .n_points = 1024,
                                          .point_elems = 8,
@@ -26,6 +27,7 @@ static const plait_grid_format format = {.points = plait_grid_iq2s,
                                          .n_levels = 16,
                                          .unit = 0.125};
 
+/* Two bits of a point go to qh, four points a byte. */
 static void pack(const plait_grid_result *r, void *block) {
     plait_block_IQ2_S *b = block;
     plait_store_u16(b->d, r->d);

@@ -20,6 +20,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Signs are even, since only seven bits are stored; the search flips the one that costs least. */
 static const plait_grid_format format = {.points = plait_grid_iq2xs,
                                          .n_points = 512,
                                          .point_elems = 8,

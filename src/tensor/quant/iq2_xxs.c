@@ -21,6 +21,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* A level for 32 elements; 256 points fit a byte each. */
 static const plait_grid_format format = {.points = plait_grid_iq2xxs,
                                          .n_points = 256,
                                          .point_elems = 8,

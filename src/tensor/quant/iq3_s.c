@@ -20,6 +20,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Points of four elements, free signs: a unit of the search is one group. */
 static const plait_grid_format format = {.points = plait_grid_iq3s,
                                          .n_points = 512,
                                          .point_elems = 4,
@@ -28,6 +29,7 @@ static const plait_grid_format format = {.points = plait_grid_iq3s,
                                          .n_levels = 16,
                                          .unit = 1};
 
+/* The byte of signs spans two points: element j of point k is bit 4 (k % 2) + j. */
 static void pack(const plait_grid_result *r, void *block) {
     plait_block_IQ3_S *b = block;
     plait_store_u16(b->d, r->d);

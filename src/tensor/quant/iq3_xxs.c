@@ -22,6 +22,8 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* (s + 1/2) / 2 = (2s + 1) / 4. Signs are even over 8 elements, which are two points: the search chooses them
+ * together. */
 static const plait_grid_format format = {.points = plait_grid_iq3xxs,
                                          .n_points = 256,
                                          .point_elems = 4,

@@ -19,9 +19,11 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* The steps grow with distance from 0. There is no 0 among the values: the nearest is 1. */
 static const plait_codebook book = {.values = plait_codes_iq4nl, .n = 16};
 static const plait_scale_range all_scales = {.low = 0, .high = INFINITY, .unit = 0};
 
+/* The codebook is not symmetric (-127, 113), so d of either sign is tried. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_IQ4_NL *b = blocks;
     plait_search_input in;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* Value times scale is at most 127 * 32, 12 bits, so the product with d is exact. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_IQ4_XS *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {
@@ -21,6 +22,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Stored plus 32, which puts a scale of 0 at code 32: a block of zero bytes has d = 0 and so is zeros all the same. */
 static const plait_levels_format format = {
     .book = {.values = plait_codes_iq4nl, .n = 16}, .sub_elems = 32, .level_min = -32, .level_max = 31};
 

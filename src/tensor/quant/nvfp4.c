@@ -13,7 +13,8 @@
 
 static const plait_codebook book = {.values = plait_fp4_values, .n = 15};
 
-/* Half of the scale behind a byte. */
+/* Half of the scale behind a byte. The biases of E4M3 (7) and of the halving and the 3 bits of fraction (1 + 3) make
+ * the 11. */
 static float half_scale_of(uint8_t code) {
     if (code == 0x7F) return 0;
     int exponent = code >> 3 & 15, fraction = code & 7;

@@ -7,7 +7,9 @@
 
 #include <math.h>
 
-/* v rounded to an integer within [low, high]; high + 1 is a power of two, so that comparing in double is exact. */
+/* v rounded to an integer within [low, high]; high + 1 is a power of two, so that comparing in double is exact.
+ * nearbyint rounds ties to even in the default mode. Clamping comes before the conversion, which is undefined outside
+ * of the range. */
 static int64_t to_integer(float v, int64_t low, int64_t high) {
     if (isnan(v)) return 0;
     double r = nearbyint((double)v);
@@ -37,12 +39,14 @@ static void encode_bf16(float v, uint8_t *p) {
     plait_store_u16(p, plait_bf16_from_f32(v));
 }
 
+/* The one rounding goes to float32: beyond its range infinity, and below it zero. */
 static float decode_f64(const uint8_t *p) {
     uint64_t bits = plait_load_u64(p);
     double value;
     memcpy(&value, &bits, sizeof value);
     return (float)value;
 }
+/* Exact: every float32 is a double. */
 static void encode_f64(float v, uint8_t *p) {
     double value = v;
     uint64_t bits;
@@ -50,6 +54,7 @@ static void encode_f64(float v, uint8_t *p) {
     plait_store_u64(p, bits);
 }
 
+/* Exact, as are 16 bits; 32 and 64 are not beyond 2^24. */
 static float decode_i8(const uint8_t *p) {
     return (float)(int8_t)*p;
 }

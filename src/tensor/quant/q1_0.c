@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+/* There is no zero: a block of zeros has d = 0. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_Q1_0 *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 128, b++, out += 128) {

@@ -15,9 +15,11 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Not symmetric: 2 has no counterpart, so the search tries scales of either sign. */
 static const plait_codebook book = {.first = -1, .n = 4};
 static const plait_scale_range all_scales = {.low = 0, .high = INFINITY, .unit = 0};
 
+/* The search is exact; only its codes are packed here, lowest bits first. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q2_0 *b = blocks;
     plait_search_input in;

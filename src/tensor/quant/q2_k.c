@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Codes times scale is at most 45: both products are exact, and the subtraction rounds. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_Q2_K *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {
@@ -18,6 +19,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Four codes cannot carry an offset as well, hence the minimum of each sub-block. */
 static const plait_pairs_format format = {.sub_elems = 16, .q_max = 3, .level_max = 15};
 
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {

@@ -22,9 +22,11 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Levels reach one further down than up, as do codes: the search tries d of either sign. */
 static const plait_levels_format format = {
     .book = {.first = -4, .n = 8}, .sub_elems = 16, .level_min = -32, .level_max = 31};
 
+/* Block bytes are zeroed first, because fields are filled by or-ing bits in. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q3_K *b = blocks;
     plait_search_input in;

@@ -18,9 +18,12 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* -8 to 7. The search tries d < 0 too: it turns the range around, so that the longer side can serve the positive
+ * values. */
 static const plait_codebook book = {.first = -8, .n = 16};
 static const plait_scale_range all_scales = {.low = 0, .high = INFINITY, .unit = 0};
 
+/* A block of zeros is zero bytes, d = 0: codes then do not matter. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q4_0 *b = blocks;
     plait_search_input in;

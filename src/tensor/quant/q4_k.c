@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* The order of the products is that of the definition, though any would do: 4 + 6 + 11 bits are exact. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_Q4_K *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {
@@ -21,6 +22,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* q_max and level_max are all ones of their 4 and 6 bits. */
 static const plait_pairs_format format = {.sub_elems = 32, .q_max = 15, .level_max = 63};
 
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {

@@ -20,9 +20,11 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* -16 to 15: not symmetric, so d may come out negative. */
 static const plait_codebook book = {.first = -16, .n = 32};
 static const plait_scale_range all_scales = {.low = 0, .high = INFINITY, .unit = 0};
 
+/* The fifth bits go into a local word, stored once: qh has no alignment. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q5_0 *b = blocks;
     plait_search_input in;

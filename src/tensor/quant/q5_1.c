@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Bits j and j + 16 of `high` belong to the low and the high nibble of byte j. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_Q5_1 *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 32, b++, out += 32) {
@@ -18,6 +19,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* 31 is the largest code of 5 bits; the rest is as in Q4_1. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q5_1 *b = blocks;
     plait_search_input in;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* As in Q4_K only the subtraction rounds: 5 + 6 + 11 bits are exact. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_Q5_K *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {
@@ -21,8 +22,10 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* Sub-blocks and levels of Q4_K, twice the codes. */
 static const plait_pairs_format format = {.sub_elems = 32, .q_max = 31, .level_max = 63};
 
+/* qh is ordered by element within 32, so that a bit plane of a whole sub-block is one mask of 32 bytes. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q5_K *b = blocks;
     plait_search_input in;

@@ -20,9 +20,11 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* A scale of 8 bits has all its values: -128 is used, unlike codes of Q8_0. */
 static const plait_levels_format format = {
     .book = {.first = -32, .n = 64}, .sub_elems = 16, .level_min = -128, .level_max = 127};
 
+/* Levels are stored as they come: b->scales is written by the search itself. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_Q6_K *b = blocks;
     plait_search_input in;

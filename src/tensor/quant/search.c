@@ -1,10 +1,14 @@
-/* Loading, codebooks, and the exact search for one scale. See search.h.
+/* Loading, codebooks, and the exact search for one scale. See search.h. Not here: offsets (search_affine.c), common
+ * scales of sub-blocks (search_levels.c), grids (search_grid.c).
  *
- * The exact search: with scale s, an element takes the code whose value is nearest to x/s. As s falls from
- * infinity to 0, x/s moves away from 0 and crosses the midpoints between codes one after another, at s =
- * x/midpoint. Between two crossings of any element the assignment is constant and the error is a parabola in s,
- * known from two running sums; its best fp16 value is the one nearest to its vertex. So one sorted pass over the
- * crossings visits every assignment that can be optimal. */
+ * The exact search: with scale s, an element takes the code whose value is nearest to x/s. As s falls from infinity to
+ * 0, x/s moves away from 0 and crosses the midpoints between codes one after another, at s = x/midpoint. Between two
+ * crossings of any element the assignment is constant and the error is a parabola in s, known from two running sums;
+ * its best fp16 value is the one nearest to its vertex. So one sorted pass over the crossings visits every assignment
+ * that can be optimal.
+ *
+ * Invariant: sums have a fixed order (lanes, then blocks), so the bytes of an encoded file depend on its numbers alone,
+ * not on threads or vector width. */
 #include "tensor/quant/search.h"
 
 #include "tensor/float16.h"
@@ -13,14 +17,18 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Adding and subtracting this rounds a float below 2^22 to the nearest integer, ties to even. */
+/* Adding and subtracting this rounds a float below 2^22 to the nearest integer, ties to even. 1.5 * 2^23: the unit in
+ * the last place of the sum is then 1, for either sign of the number. */
 #define ROUNDER 12582912.0f
 
-/* Added to every weight: elements that do not matter still take the value nearest to theirs. */
+/* Added to every weight: elements that do not matter still take the value nearest to theirs. A weight of 0 would leave
+ * the codes of such elements to chance. */
 #define FAINT 1e-8f
 
+/* 32 elements times 255 codes of Q8_0, or 256 elements times the few of ternary types, stay below. */
 enum { MAX_EVENTS = 8192 };
 
+/* NaN becomes `otherwise`, infinities the largest finite number: whatever is computed of them stays finite. */
 static float finite_or(float value, float otherwise) {
     if (isnan(value)) return otherwise;
     return value > FLT_MAX ? FLT_MAX : value < -FLT_MAX ? -FLT_MAX : value;
@@ -34,6 +42,8 @@ static double unit_of(float largest) {
     return ldexp(1, exponent - 1);
 }
 
+/* Importance that is zero everywhere says nothing, and counts as none. Only ratios of weights matter: dividing by a
+ * power of two is exact and keeps squares in range. */
 bool plait_search_load(plait_search_input *in, const float *x, const float *importance, int n) {
     float largest = 0, heaviest = 0;
     in->n = n;
@@ -53,6 +63,8 @@ bool plait_search_load(plait_search_input *in, const float *x, const float *impo
     return largest > 0;
 }
 
+/* The comparisons are written so that NaN is clamped as well. 65504 is the largest finite fp16; the rest of the search
+ * works with the rounded number, so that an error is measured as the file will have it. */
 uint16_t plait_search_f16(double value, double unit, double *out_value) {
     double scaled = value * unit;
     if (!(scaled > -65504)) scaled = -65504;
@@ -74,6 +86,8 @@ int plait_codebook_value(const plait_codebook *book, int code) {
     return book->values ? book->values[code] : book->first + code;
 }
 
+/* Evenly spaced codes round ties to even, listed ones down: each of them always the same way. Without a branch, since
+ * the codes of neighbours are unrelated. */
 int plait_codebook_nearest(const plait_codebook *book, float v) {
     if (!book->values) {
         float at = v - (float)book->first, last = (float)(book->n - 1);
@@ -106,6 +120,8 @@ static float listed_error(const plait_codebook *book, const float *x, const floa
     return error;
 }
 
+/* Four running sums in place of one: an order that a compiler may keep in a vector register without changing the
+ * result. */
 float plait_search_scale_error(const plait_codebook *book, const float *x, const float *w, int n, float s) {
     float inverse = s != 0 ? 1 / s : 0;
     if (!(fabsf(inverse) <= FLT_MAX)) inverse = 0; /* a subnormal scale */
@@ -138,7 +154,8 @@ static void add_event(events *e, double scale, int element) {
     e->list[e->n++] = (uint64_t)key << 32 | (uint32_t)element;
 }
 
-/* Stable radix sort by key, a byte at a time; an even number of passes ends in `list`. */
+/* Stable radix sort by key, a byte at a time; an even number of passes ends in `list`. Stable, so that equal crossings
+ * are visited in the order of elements, on every machine. */
 static void sort_events(events *e) {
     uint32_t counts[4][256] = {{0}};
     for (int i = 0; i < e->n; i++)
@@ -186,6 +203,8 @@ typedef struct sweep {
     double unit, gain, scale;
 } sweep;
 
+/* The error of storing zeros falls by s (2 xc - s cc) under scale s; at the vertex s = xc / cc that is xc^2 / cc, which
+ * no rounded scale exceeds: where it does not beat the best, the scale need not be rounded. */
 static void consider(sweep *s) {
     if (!(s->xc > 0) || !(s->cc > 0) || s->xc * s->xc <= s->gain * s->cc) return;
     double scale = s->xc / s->cc;
@@ -197,6 +216,8 @@ static void consider(sweep *s) {
     }
 }
 
+/* Starts with the codes at range.high and moves one element by one code at each crossing: a constant amount of work
+ * each, so all in all the number of crossings, which the radix sort passes over four times. */
 double plait_search_scale_signed(const plait_codebook *book, const float *x, const float *w, int n, int sign,
                                  plait_scale_range range, double *out_gain) {
     events e;
@@ -226,6 +247,8 @@ double plait_search_scale_signed(const plait_codebook *book, const float *x, con
     return sign * s.scale;
 }
 
+/* A symmetric codebook gives the same errors under -s with all codes negated: one sign is enough. The codes are chosen
+ * anew for the rounded scale, under which a neighbour may have become the nearer one. */
 uint16_t plait_search_scale(const plait_codebook *book, const plait_search_input *in, plait_scale_range range,
                             uint8_t *codes) {
     double gain, other_gain;

@@ -1,8 +1,10 @@
-/* Searches for a scale and an offset: for one block (Q4_1, Q5_1), and for super-blocks whose sub-blocks have
- * small integer multiples of a common scale and a common minimum (Q2_K, Q4_K, Q5_K). See search.h.
+/* Searches for a scale and an offset: for one block (Q4_1, Q5_1), and for super-blocks whose sub-blocks have small
+ * integer multiples of a common scale and a common minimum (Q2_K, Q4_K, Q5_K). See search.h. Not here: scales without
+ * offset, for which the exact sweep of search.c serves; with two unknowns there is none that is affordable.
  *
- * Both alternate between assigning codes and weighted least squares, from many starting ranges, and keep the
- * best state ever measured: a step that rounding makes worse is never kept. */
+ * Both alternate between assigning codes and weighted least squares, from many starting ranges, and keep the best state
+ * ever measured: a step that rounding makes worse is never kept. Invariant: `error` of a state is what its rounded
+ * fields give, summed in fixed order. */
 #include "tensor/quant/search.h"
 
 #include <float.h>
@@ -62,7 +64,9 @@ static void assign_codes(const float *x, const float *w, int n, int q_max, float
     }
 }
 
-/* Scale and offset that minimise the error of those codes; false when they do not determine both. */
+/* Scale and offset that minimise the error of those codes; false when they do not determine both. The 2x2 normal
+ * equations of x ~ s q + o. When all codes are (nearly) equal the determinant vanishes against its terms; the bound is
+ * far above the rounding of the float sums. */
 static bool least_squares(const affine_sums *a, double *out_s, double *out_o) {
     double determinant = a->w * a->wqq - a->wq * a->wq;
     if (!(determinant > 1e-6 * a->w * a->wqq)) return false;
@@ -77,7 +81,9 @@ static void store_codes(const float *x, int n, int q_max, float s, float o, uint
     for (int i = 0; i < n; i++) codes[i] = (uint8_t)code_of((x[i] - o) * inverse, (float)q_max);
 }
 
-/* Improves (s, o) by rounds of assignment and least squares; *error and *best_s, *best_o keep the best seen. */
+/* Improves (s, o) by rounds of assignment and least squares; *error and *best_s, *best_o keep the best seen. An offset
+ * of the forbidden sign is set to 0, and the scale fitted alone. Being no better ends it from the third round on only:
+ * the first assignment comes from a guessed range, and what least squares makes of it deserves a look. */
 static void descend(const float *x, const float *w, int n, int q_max, int offset_sign, double s, double o,
                     double *error, double *best_s, double *best_o) {
     for (int round = 0; round < 4; round++) {
@@ -135,7 +141,8 @@ typedef struct affine_best {
     double s, o, error;
 } affine_best;
 
-/* Measures (s, o) rounded to fp16, and what least squares makes of one of them with the other fixed. */
+/* Measures (s, o) rounded to fp16, and what least squares makes of one of them with the other fixed. Round 0 corrects
+ * the scale for the rounded offset, round 1 the offset for the rounded scale; the last one only measures. */
 static void try_affine(const plait_search_input *in, int q_max, double s, double o, affine_best *best) {
     for (int round = 0; round < 3; round++) {
         affine_best now;
@@ -235,7 +242,9 @@ static bool try_scale(const pairs_search *p, int b, const pairs_state *state, in
     return better;
 }
 
-/* Chooses scale and minimum of every sub-block for state->d and state->dmin; fills the rest of the state. */
+/* Chooses scale and minimum of every sub-block for state->d and state->dmin; fills the rest of the state. Levels of few
+ * steps look at two neighbours on either side of the real optimum, since their rounding moves the scale far; six bits
+ * need one. */
 static void evaluate_pairs(const pairs_search *p, pairs_state *state) {
     int window = p->format->level_max < 32 ? 2 : 1;
     state->error = state->uu = state->uv = state->vv = state->xu = state->xv = 0;
@@ -266,7 +275,8 @@ static void try_pairs(const pairs_search *p, double d, double dmin, pairs_state 
     if (now.error < best->error) *best = now;
 }
 
-/* Least squares for d and dmin with the levels fixed, then for dmin alone with d rounded down and up. */
+/* Least squares for d and dmin with the levels fixed, then for dmin alone with d rounded down and up. u and v are made
+ * of the levels and codes of the best state, which stay; try_pairs then chooses them anew. */
 static void refine_pairs(const pairs_search *p, pairs_state *best) {
     pairs_state from = *best;
     double determinant = from.uu * from.vv - from.uv * from.uv, d = from.d;
@@ -329,6 +339,8 @@ static void search_pairs_signed(pairs_search *p, int offset_sign, pairs_state *b
     use_idle_min(p, best);
 }
 
+/* Offsets are minimums (dmin >= 0) as the formats mean them. Where nearly all values are positive a minimum would have
+ * to be negative: dmin < 0 is legal in the file, and is tried as well. */
 plait_pairs plait_search_pairs(const plait_pairs_format *format, const plait_search_input *in,
                                uint8_t *scales, uint8_t *mins, uint8_t *codes) {
     pairs_search p = {.format = format, .in = in, .n_subs = in->n / format->sub_elems};

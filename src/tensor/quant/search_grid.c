@@ -1,16 +1,24 @@
-/* Lower envelopes of grid points, and the choice of d and levels over them. See search_grid.h for the idea.
+/* Lower envelopes of grid points, and the choice of d and levels over them. See search_grid.h for the idea. Not here:
+ * how a format packs points, signs and levels (iq*.c).
  *
- * A unit is the smallest set of groups that chooses together: an alternative (a sign flip that restores parity, or
- * the sign of the shift) is common to its parts, each of which has an envelope for every alternative.
- * Invariant: an envelope's lines start at ascending scales, the first at 0. */
+ * A unit is the smallest set of groups that chooses together: an alternative (a sign flip that restores parity, or the
+ * sign of the shift) is common to its parts, each of which has an envelope for every alternative. Invariant: an
+ * envelope's lines start at ascending scales, the first at 0.
+ *
+ * Costs are relative to storing zeros, so negative where a block gains; loops run over points in the inner dimension,
+ * without branches, because 2048 points a group of 8 elements are what encoding spends its time on. */
 #include "tensor/quant/search_grid.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+/* Bounds. 64 units are 256 elements in fours; 128 envelopes are 32 units of two parts under two alternatives (IQ3_XXS).
+ * When an envelope is full its last line stays in force above: a legal choice of points, if no longer always the
+ * best. */
 enum { MAX_LINES = 48, MAX_UNITS = 64, MAX_ENVELOPES = 128, LANES = 8, N_STEPS = 28, N_FINE = 6 };
 
+/* Line k is in force for scales t in [from[k], from[k + 1]), where the cost of the group is t (t b[k] - 2 a[k]). */
 typedef struct envelope {
     float from[MAX_LINES], a[MAX_LINES], b[MAX_LINES];
     uint16_t point[MAX_LINES];
@@ -23,6 +31,7 @@ typedef struct unit {
     int first_group; /* of point_elems elements */
 } unit;
 
+/* All that the search for one super-block keeps; lives on the stack of plait_search_grid. */
 typedef struct grid_search {
     const plait_grid_table *table;
     const plait_search_input *in;
@@ -47,7 +56,9 @@ typedef struct line_set {
     uint16_t point[2048];
 } line_set;
 
-/* Flipping the sign of the element where that costs least: a[j] falls by twice the smallest w x g. */
+/* Flipping the sign of the element where that costs least: a[j] falls by twice the smallest w x g. With magnitudes
+ * every sign is that of x, which is best; where the count of negative ones must be even and is not, one element gives
+ * way. */
 static void flip_cheapest(const plait_grid_table *t, const float *wx, float *a) {
     float least[2048];
     int n = t->format->n_points;
@@ -61,7 +72,7 @@ static void flip_cheapest(const plait_grid_table *t, const float *wx, float *a) 
 }
 
 /* Without weights b is one of few values, the class of the point, and only the largest a of a class can be on the
- * envelope. */
+ * envelope. That makes 2048 lines a few hundred at most. */
 static void reduce_to_classes(const plait_grid_table *t, const float *a, line_set *out) {
     int n = t->n_classes;
     for (int c = 0; c < n; c++) {
@@ -84,6 +95,8 @@ static void reduce_to_classes(const plait_grid_table *t, const float *a, line_se
     out->n = n;
 }
 
+/* The lines of one group. wx: w x (or w |x|) of its elements; flip: the parity of its signs is wrong. With weights b
+ * differs from point to point, and every point stays a candidate. */
 static void gather_lines(const grid_search *s, const float *wx, const float *w, bool flip, line_set *out) {
     const plait_grid_table *t = s->table;
     int n = t->format->n_points, elems = t->format->point_elems;
@@ -110,7 +123,8 @@ static void gather_lines(const grid_search *s, const float *wx, const float *w, 
 
 /* ---- envelopes ---- */
 
-/* Smallest of n values (a multiple of LANES), and among equals the place with the smallest b. */
+/* Smallest of n values (a multiple of LANES), and among equals the place with the smallest b. Two passes: the minimum
+ * in lanes, without looking for its place, then the first place that has it. */
 static int index_of_least(const float *v, const float *b, int n, float *out_value) {
     float lanes[LANES];
     for (int l = 0; l < LANES; l++) lanes[l] = v[l];
@@ -126,7 +140,7 @@ static int index_of_least(const float *v, const float *b, int n, float *out_valu
 }
 
 /* A line that is lowest at scale t; n is a multiple of LANES. Only the part of the lines that holds the minimum is
- * searched for its place. */
+ * searched for its place. Of several equally low lines the first: the same on every machine. */
 static int lowest_at(const float *a, const float *b, int n, float t) {
     enum { PART = 64 };
     float least = FLT_MAX;
@@ -184,7 +198,9 @@ static int prune(float *a, float *b, uint16_t *point, int n) {
     return kept;
 }
 
-/* Walks the envelope of the lines t b - 2 a from t = 0 upwards. n is a multiple of LANES. */
+/* Walks the envelope of the lines t b - 2 a from t = 0 upwards. n is a multiple of LANES. From the line in force the
+ * next is the one that it meets first, among those that fall faster (smaller b): from there on the other is lower. At t
+ * = 0 the lowest line is the one of largest a. Linear in n for each line of the envelope. */
 static void walk(const float *a, const float *b, const uint16_t *point, int n, envelope *e) {
     float cross[2048], least, from = 0;
     for (int j = 0; j < n; j++) cross[j] = -a[j];
@@ -205,7 +221,9 @@ static void walk(const float *a, const float *b, const uint16_t *point, int n, e
     }
 }
 
-/* The envelope of the lines for one shift (0 for magnitudes); sum_wx and sum_w are those of the group. */
+/* The envelope of the lines for one shift (0 for magnitudes); sum_wx and sum_w are those of the group. Shifting all
+ * points by c adds c sum(w x) to a, and 2 c sum(w g) + c^2 sum(w) to b: both shifts come from one set of lines. Pruning
+ * pays only where there are more lines than it looks at itself. */
 static void build_envelope(const line_set *lines, float shift, float sum_wx, float sum_w, envelope *e) {
     float a[2048], b[2048];
     uint16_t point[2048];
@@ -226,13 +244,15 @@ static void build_envelope(const line_set *lines, float shift, float sum_wx, flo
 
 /* ---- units ---- */
 
+/* Of 8 neighbours; -0 and 0 count as positive. */
 static bool odd_signs(const float *x) {
     int n = 0;
     for (int i = 0; i < 8; i++) n += x[i] < 0;
     return n & 1;
 }
 
-/* Magnitudes: the alternatives of a unit are the part in which a sign is flipped, when one must be. */
+/* Magnitudes: the alternatives of a unit are the part in which a sign is flipped, when one must be. A flip within a
+ * part is chosen point by point (flip_cheapest), so only the part is an alternative. */
 static void add_magnitude_unit(grid_search *s, int first_elem) {
     const plait_grid_format *f = s->table->format;
     bool even = f->signs == PLAIT_GRID_EVEN, flip = even && odd_signs(s->in->x + first_elem);
@@ -276,6 +296,7 @@ static void add_shift_unit(grid_search *s, int first_elem, int n_parts) {
     }
 }
 
+/* Units in the order of elements; sub-blocks are whole units, because no format's parity or shift crosses a level. */
 static void build_units(grid_search *s) {
     const plait_grid_format *f = s->table->format;
     int unit_elems = f->signs == PLAIT_GRID_SHIFT32 ? 32 : f->signs == PLAIT_GRID_FREE ? f->point_elems : 8;
@@ -290,6 +311,8 @@ static void build_units(grid_search *s) {
 
 /* ---- scales ---- */
 
+/* Least cost of a unit at a scale, and which alternative has it. Scales must not fall from call to call, unless the
+ * envelopes are rewound: `at` only moves up, which makes a scan over levels one walk along each envelope. */
 static float unit_cost(grid_search *s, const unit *u, float scale, int *out_alternative) {
     float least = FLT_MAX;
     for (int alternative = 0; alternative < u->n_alternatives; alternative++) {
@@ -311,7 +334,8 @@ static void rewind_envelopes(grid_search *s) {
     for (int k = 0; k < s->n_envelopes; k++) s->envelopes[k].at = 0;
 }
 
-/* Sums of w x g and w g^2 over a sub-block at one scale, in terms of the scale's factor. */
+/* Sums of w x g and w g^2 over a sub-block at one scale, in terms of the scale's factor. It rewinds the envelopes of
+ * the sub-block first, since it is called with scales in any order. */
 static void sub_sums(grid_search *s, int sub, float scale, double factor, grid_state *state) {
     for (int k = 0; k < s->units_per_sub; k++) {
         const unit *u = &s->units[sub * s->units_per_sub + k];
@@ -327,7 +351,9 @@ static void sub_sums(grid_search *s, int sub, float scale, double factor, grid_s
     }
 }
 
-/* Chooses the level of each sub-block for d, and keeps the result in *best when it is better. */
+/* Chooses the level of each sub-block for d, and keeps the result in *best when it is better. A d that fp16 rounds to 0
+ * is passed over, unless nothing was measured yet. Levels rise in the inner loop, so that envelopes are walked upwards;
+ * they are rewound for each d, and start again at the lowest level of every sub-block, whose units are its own. */
 static void try_d(grid_search *s, double d, grid_state *best) {
     const plait_grid_format *f = s->table->format;
     int n_subs = s->in->n / f->sub_elems, ignored;
@@ -351,7 +377,8 @@ static void try_d(grid_search *s, double d, grid_state *best) {
     if (now.error < best->error) *best = now;
 }
 
-/* The d that least squares proposes for the choices of a state. */
+/* The d that least squares proposes for the choices of a state. The state's xg and gg are left filled; d stays as it
+ * was. */
 static double propose_d(grid_search *s, grid_state *state) {
     const plait_grid_format *f = s->table->format;
     state->xg = state->gg = 0;
@@ -369,8 +396,10 @@ static double largest_value(const plait_grid_table *t) {
     return largest + (t->format->signs >= PLAIT_GRID_SHIFT8 ? 0.125 : 0);
 }
 
-/* Scans d geometrically from where the largest level barely reaches half of the largest value to where a
- * middle level suffices for it, then refines around the best. */
+/* Scans d geometrically from where the largest level barely reaches half of the largest value to where a middle level
+ * suffices for it, then refines around the best: 28 places over a factor of 16, then steps of 0.8 % and 0.2 % around
+ * the best and the d of least squares. The cost may have many local minima in d: the fine steps go on from the best
+ * place only, and stop when they do not help. */
 static void choose_d(grid_search *s, grid_state *best) {
     const plait_grid_format *f = s->table->format;
     double largest = 0;
@@ -389,6 +418,8 @@ static void choose_d(grid_search *s, grid_state *best) {
 
 /* ---- results ---- */
 
+/* The signs of a unit's elements, bit by bit; one is flipped when they must be even: in the part that the alternative
+ * names, the element whose w |x| g is least, as flip_cheapest assumed it for the chosen point. */
 static uint8_t signs_of(grid_search *s, const unit *u, int alternative, const plait_grid_result *out) {
     const plait_grid_format *f = s->table->format;
     const float *x = s->in->x + u->first_group * f->point_elems, *w = s->in->w + (x - s->in->x);
@@ -408,6 +439,8 @@ static uint8_t signs_of(grid_search *s, const unit *u, int alternative, const pl
     return (uint8_t)(signs ^ 1u << flip);
 }
 
+/* Points and signs of a unit at its final scale. Envelopes are taken up to the scale, so units come in any order, each
+ * once. */
 static void store_unit(grid_search *s, const unit *u, float scale, plait_grid_result *out) {
     const plait_grid_format *f = s->table->format;
     int alternative = 0;
@@ -424,6 +457,8 @@ static void store_unit(grid_search *s, const unit *u, float scale, plait_grid_re
             (uint8_t)(signs_of(s, u, alternative, out) << (u->first_group * f->point_elems % 8));
 }
 
+/* The choices are made anew for the best d and levels, not remembered: remembering them for every d tried would cost
+ * more than this one more look. */
 void plait_search_grid(const plait_grid_table *table, const plait_search_input *in, plait_grid_result *out) {
     grid_search s;
     grid_state best;
@@ -441,6 +476,8 @@ void plait_search_grid(const plait_grid_table *table, const plait_search_input *
     }
 }
 
+/* The class with these sums, made when it is the first of its kind. At most PLAIT_GRID_CLASSES, by the grids' own
+ * numbers. */
 static int class_of(plait_grid_table *t, float square, float sum) {
     for (int c = 0; c < t->n_classes; c++)
         if (t->class_square[c] == square && t->class_sum[c] == sum) return c;
@@ -449,6 +486,7 @@ static int class_of(plait_grid_table *t, float square, float sum) {
     return t->n_classes++;
 }
 
+/* Signed bytes where there are shifts, magnitudes else; magnitudes need no sum of g, since nothing shifts them. */
 void plait_grid_table_init(plait_grid_table *table, const plait_grid_format *format) {
     bool is_signed = format->signs == PLAIT_GRID_SHIFT8 || format->signs == PLAIT_GRID_SHIFT32;
     const uint8_t *p = format->points;
@@ -466,6 +504,7 @@ void plait_grid_table_init(plait_grid_table *table, const plait_grid_format *for
     }
 }
 
+/* A block whose d came out as 0 stays zero bytes: what the points are does not matter then. */
 void plait_grid_encode(const plait_grid_format *format, plait_grid_pack_fn pack, const float *x,
                        const float *importance, void *blocks, int64_t block_bytes, int64_t n_elems) {
     enum { ELEMS = 256 };

@@ -26,6 +26,7 @@ typedef struct levels_state {
     int levels[MAX_SUBS];
 } levels_state;
 
+/* One level of one sub-block: keeps it when it lowers *error. Levels out of range are passed over. */
 static void try_level(const levels_search *p, int b, int level, levels_state *state, float *error) {
     const plait_levels_format *f = p->format;
     if (level < f->level_min || level > f->level_max) return;
@@ -49,8 +50,9 @@ static bool try_side(const levels_search *p, int b, int side, int window, levels
     return at == wanted;
 }
 
-/* Chooses all levels for the scale d and keeps the result in *best when it is better. `thorough`: always looks at
- * both signs of each sub-block's scale (one code range is longer than the other), and further. */
+/* Chooses all levels for the scale d and keeps the result in *best when it is better. `thorough`: always looks at both
+ * signs of each sub-block's scale (one code range is longer than the other), and further. Gives up as soon as the error
+ * exceeds the best: later sub-blocks cannot lower it. */
 static void try_scale(const levels_search *p, double d, bool thorough, levels_state *best) {
     levels_state now = {.error = 0};
     now.bits = plait_search_f16(d, p->in->unit, &now.d);
@@ -64,7 +66,8 @@ static void try_scale(const levels_search *p, double d, bool thorough, levels_st
     if (now.error < best->error) *best = now;
 }
 
-/* The d that suits the codes of a state best; 0 when they are all zero. */
+/* The d that suits the codes of a state best; 0 when they are all zero. Codes are recomputed, not kept: a state is
+ * small, and few of them get here. */
 static double least_squares(const levels_search *p, const levels_state *state) {
     const plait_levels_format *f = p->format;
     double xc = 0, cc = 0;
@@ -109,7 +112,8 @@ static double luckiest_scale(const levels_search *p, double peak) {
     return best;
 }
 
-/* Scans d and polishes the best few. */
+/* Scans d and polishes the best few. Odd steps try -d: with codes or levels that are longer on one side the sign
+ * matters. */
 static levels_state search_scale(const levels_search *p, double peak, double least, double ample) {
     levels_state finalists[N_FINALISTS], best = {.error = DBL_MAX};
     for (int k = 0; k < N_FINALISTS; k++) finalists[k] = best;

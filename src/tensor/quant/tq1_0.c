@@ -11,6 +11,8 @@
 
 static const uint8_t powers[5] = {1, 3, 9, 27, 81};
 
+/* Elements of one digit are neighbours, those of one byte n_bytes apart: a vector of bytes yields a vector of
+ * elements. */
 static float *decode_part(const uint8_t *bytes, int n_bytes, int n_digits, float d, float *out) {
     for (int digit = 0; digit < n_digits; digit++)
         for (int k = 0; k < n_bytes; k++) {
