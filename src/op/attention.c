@@ -45,13 +45,14 @@ static const plait_attr_row attention_attrs[PLAIT_ATTENTION_ATTRS] = {
         {"total_c", PLAIT_ATTR_INT, {.i = 0}, false, "pages of the whole; 0: start_c + c"},
 };
 
-/* Keys in a page of the whole. */
+/* Keys in a page of the whole. 1 or more where there is a page at all; 0 only with empty caches. */
 static int64_t page_len_of(const plait_op_use *use) {
     return plait_attr_total(use, PLAIT_ATTENTION_START_P, PLAIT_ATTENTION_TOTAL_P,
                             use->inputs[PLAIT_ATTENTION_K].dims[1]);
 }
 
-/* Types and attributes first, then all dims at once by factors; last what products of dims must not exceed. */
+/* Types and attributes first, then all dims at once by factors; last what products of dims must not exceed. Positions
+ * are i32, so a page list may span at most 2^31 keys; scale 0 asks for 1 / sqrt(d), which d = 0 does not have. */
 static plait_status attention_shape(plait_op_use *use) {
     const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K], *pages = &use->inputs[PLAIT_ATTENTION_PAGES];
     PLAIT_TRY(plait_shape_dtype(use, PLAIT_ATTENTION_Q, PLAIT_F32));
@@ -85,6 +86,8 @@ typedef struct attention_work {
     float *k_row, *v_row;
 } attention_work;
 
+/* Linear in the longest sequence: the reference keeps all logits of a row, so that the maximum is known before the
+ * first exponential. */
 static size_t attention_scratch(const plait_op_use *use) {
     size_t n_keys = (size_t)(use->inputs[PLAIT_ATTENTION_PAGES].dims[0] * page_len_of(use));
     size_t d = (size_t)use->inputs[PLAIT_ATTENTION_K].dims[0],
@@ -107,7 +110,8 @@ typedef struct attention_range {
     int64_t sequence, first, end;
 } attention_range;
 
-/* Bad control numbers give an empty range and set the error word. */
+/* Bad control numbers give an empty range and set the error word. `end` may come out below `first`: then no key is
+ * seen. A window bounds both sides, the later one only where causal does not. */
 static attention_range visible_range(const plait_op_use *use, int64_t token) {
     const plait_operand *pages = &use->inputs[PLAIT_ATTENTION_PAGES];
     const attention_range none = {0, 0, 0};
@@ -136,7 +140,8 @@ static attention_range visible_range(const plait_op_use *use, int64_t token) {
     return range;
 }
 
-/* Where the key at position t lies in the slice here; false when it is not visible or lies elsewhere. */
+/* Where the key at position t lies in the slice here; false when it is not visible or lies elsewhere. A hole in the
+ * page list (a page given up by a sliding window) is an invisible key, no mistake. */
 static bool find_key(const plait_op_use *use, int64_t sequence, int64_t t, int64_t *out_page,
                      int64_t *out_offset) {
     const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K];
@@ -152,7 +157,8 @@ static bool find_key(const plait_op_use *use, int64_t sequence, int64_t t, int64
     return *out_page >= 0 && *out_page < k->dims[3] && *out_offset >= 0 && *out_offset < k->dims[1];
 }
 
-/* scale * q.k, capped. */
+/* scale * q.k, capped. A row of k was decoded to float32 before; q is float32 in the reference, where devices may round
+ * it to k's precision. */
 static double logit_of(const plait_op_use *use, int64_t head, int64_t token, const float *k_row) {
     const plait_operand *q = &use->inputs[PLAIT_ATTENTION_Q];
     double scale = use->attrs[PLAIT_ATTENTION_SCALE].f, cap = use->attrs[PLAIT_ATTENTION_SOFTCAP].f, dot = 0;
@@ -161,7 +167,9 @@ static double logit_of(const plait_op_use *use, int64_t head, int64_t token, con
     return cap > 0 ? plait_act_softcap(scale * dot, cap) : scale * dot;
 }
 
-/* One head of one token over the keys that are here: w->sums, and maximum and sum of exp(logit - maximum). */
+/* One head of one token over the keys that are here: w->sums, and maximum and sum of exp(logit - maximum). Two passes
+ * over the keys: the second weighs against the true maximum, so no sum is ever rescaled. Keys whose logit is -infinity
+ * weigh nothing and are skipped like invisible ones. */
 static void attend(const plait_op_use *use, const attention_work *w, int64_t head, int64_t token,
                    double *out_max, double *out_sum) {
     const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K], *v = &use->inputs[PLAIT_ATTENTION_V];
@@ -189,7 +197,8 @@ static void attend(const plait_op_use *use, const attention_work *w, int64_t hea
     *out_sum = sum;
 }
 
-/* The sink is an extra logit without a value: it only makes the others smaller. */
+/* The sink is an extra logit without a value: it only makes the others smaller. sum 0 means that no key was seen:
+ * zeros, and no division. A sink alone does not change that. */
 static void attention_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *y = &use->outputs[0];
     attention_work w = split_scratch(use, scratch);
@@ -204,7 +213,9 @@ static void attention_reference(const plait_op_use *use, void *scratch) {
         }
 }
 
-/* What a logit may be off: a float32 sum over d, and q in the precision of k. */
+/* What a logit may be off: a float32 sum over d, and q in the precision of k. q rounded to 8 bits is off by up to
+ * largest / 120 / 2, evenly spread (hence 1 / sqrt(12) of a step, times sqrt(d) for a sum of d of them);
+ * PLAIT_DEVIATIONS covers the tail. */
 static double logit_tolerance(const plait_op_use *use, double largest_k, int64_t head, int64_t token) {
     const plait_operand *q = &use->inputs[PLAIT_ATTENTION_Q], *k = &use->inputs[PLAIT_ATTENTION_K];
     double scale = use->attrs[PLAIT_ATTENTION_SCALE].f, size = 0, square = 0, largest = 0;
@@ -221,7 +232,9 @@ static double logit_tolerance(const plait_op_use *use, double largest_k, int64_t
     return fabs(scale) * largest_k * (plait_tol_sum(q->dims[0]) * size + PLAIT_DEVIATIONS * lost);
 }
 
-/* An error of logits is a relative one of the weights; weights in the precision of v; a float32 sum over the keys. */
+/* An error of logits is a relative one of the weights; weights in the precision of v; a float32 sum over the keys. exp
+ * turns an absolute error of the logit into a relative one of its weight, and the sum in the denominator has it again:
+ * twice. Weights are averages of v, so its largest magnitude bounds the effect. */
 static void attention_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *v = &use->inputs[PLAIT_ATTENTION_V], *y = &use->outputs[output];
     double largest_k = plait_tol_largest(&use->inputs[PLAIT_ATTENTION_K]), largest_v = plait_tol_largest(v);
@@ -250,7 +263,8 @@ void plait_attention_partial(const plait_op_use *use, const plait_softmax_partia
         }
 }
 
-/* One head of one token of the merge. */
+/* One head of one token of the merge. Each part's numbers are relative to its own maximum: exp(maximum - max) brings
+ * them to the common one. The order of the parts is the order of the sums. */
 static void merge_row(const plait_softmax_partial *parts, int n_parts, const plait_operand *sinks,
                       const plait_operand *out, int64_t h, int64_t n) {
     double max = -INFINITY, sum = 0;
@@ -279,7 +293,8 @@ void plait_merge_softmax(const plait_softmax_partial *parts, int n_parts, const 
 
 /* ---- cost ---- */
 
-/* Keys that a token can see at most: shapes do not tell positions. */
+/* Keys that a token can see at most: shapes do not tell positions. The bound is right for full caches; plans weigh it
+ * with the keys that they expect (plait_expected_steps.keys). */
 static double keys_seen(const plait_op_use *use) {
     double keys = (double)use->inputs[PLAIT_ATTENTION_PAGES].dims[0] * (double)page_len_of(use);
     double window = (double)use->attrs[PLAIT_ATTENTION_WINDOW].i;

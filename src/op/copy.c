@@ -14,13 +14,16 @@ static const plait_attr_row cast_attrs[PLAIT_CAST_ATTRS] = {
     [PLAIT_CAST_DTYPE] = {"dtype", PLAIT_ATTR_DTYPE, {.i = PLAIT_F32}, true, "type of the result"},
 };
 
+/* plait_shape_by_factors says F32, the rule of most ops; a copy keeps its type, integers and quantised ones
+ * included. */
 static plait_status copy_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_by_factors(use));
     use->outputs[0].dtype = use->inputs[0].dtype;
     return PLAIT_OK;
 }
 
-/* Whether the rows are whole blocks of a quantised target is checked with the output's dims. */
+/* Whether the rows are whole blocks of a quantised target is checked with the output's dims. A row that is not whole
+ * blocks is refused there (finish_outputs of table.c), with the output's name. */
 static plait_status cast_shape(plait_op_use *use) {
     plait_dtype dtype = (plait_dtype)use->attrs[PLAIT_CAST_DTYPE].i;
     if (!plait_dtype_is_float(dtype))
@@ -31,6 +34,7 @@ static plait_status cast_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* By blocks, not elements: a copy must not decode, or NaN payloads and codes would depend on float arithmetic. */
 static void copy_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
@@ -46,6 +50,7 @@ static size_t cast_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
 
+/* Through float32 for every pair of types: exact where the source fits it. */
 static void cast_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     PLAIT_REF_ROWS(x, i1, i2, i3) {
@@ -65,7 +70,7 @@ static void cast_tolerance(const plait_op_use *use, int output, double *limits, 
     }
 }
 
-/* Moves bytes only. */
+/* Moves bytes only. Without this the default would count one for each element. */
 static double copy_flop(const plait_op_use *use) {
     (void)use;
     return 0;
@@ -84,6 +89,7 @@ static const plait_example copy_cases[] = {
 PLAIT_EXAMPLES(copy)
 
 #define TO(type) .attrs = {{"dtype", {.i = PLAIT_##type}}}
+/* To and from every plain float, one type with a cheap encoder and one with a search, sources of blocks, views. */
 static const plait_example cast_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 5, 3, 1)}, TO(F16)},
     {.inputs = {PLAIT_IN(F32, 7, 5, 3, 1)}, TO(BF16)},
@@ -101,6 +107,7 @@ static const plait_example cast_cases[] = {
 #undef TO
 PLAIT_EXAMPLES(cast)
 
+/* No flop, no tolerance: bytes move. */
 const plait_op plait_op_copy = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_copy,
@@ -115,6 +122,8 @@ const plait_op plait_op_copy = {
     .example = copy_example,
 };
 
+/* All factors are free; that a quantised target needs whole blocks along i is the granule's matter, not the
+ * factors'. */
 const plait_op plait_op_cast = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_cast,

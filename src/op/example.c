@@ -1,10 +1,12 @@
-/* Examples as data become uses. Invariant: every operand of an example addresses each of its elements once. */
+/* Examples as data become uses. Not here: random filling of float inputs, which whoever runs an example does.
+ * Invariant: every operand of an example addresses each of its elements once, and no number depends on the machine. */
 #include "op/example.h"
 
 #include "base/size.h"
 #include "op/reference.h"
 
-/* Strides of a view; padding is two blocks, which no other operand has by chance. */
+/* Strides of a view; padding is two blocks, which no other operand has by chance. A dim of size 0 counts as 1, so that
+ * strides stay positive and distinct. */
 static void set_strides(plait_operand *o, plait_example_view view) {
     plait_operand_make_dense(o);
     int64_t one = o->strides[0];
@@ -26,6 +28,8 @@ static void set_strides(plait_operand *o, plait_example_view view) {
     }
 }
 
+/* An input whose dims are all 0 is absent; one of size 0 has another dim above 0. Attribute names that the op does not
+ * have are passed over: families share their tables. */
 bool plait_example_take(const plait_op *op, const plait_example *cases, size_t n, int which,
                         plait_op_use *use) {
     if (which < 0 || (size_t)which >= n) return false;
@@ -49,6 +53,7 @@ bool plait_example_take(const plait_op *op, const plait_example *cases, size_t n
     return true;
 }
 
+/* The upper bits: the lowest bit of a linear congruence modulo 2^64 only alternates. */
 int64_t plait_example_random(uint64_t *state, int64_t limit) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return limit < 1 ? 0 : (int64_t)((*state >> 33) % (uint64_t)limit);
@@ -65,6 +70,8 @@ void plait_example_fill_ids(const plait_operand *ids, uint64_t seed, int64_t lim
         }
 }
 
+/* A stride without a common divisor visits every residue once before it repeats, so the ids are distinct without a
+ * table of those that were taken. */
 void plait_example_fill_distinct(const plait_operand *ids, uint64_t seed, int64_t limit) {
     /* Steps through [0, limit) with a stride that shares no divisor with it. */
     int64_t at = plait_example_random(&seed, limit), step = plait_max_i64(limit / 3, 1);

@@ -62,7 +62,8 @@ static int find_factor(const plait_factors *f, const char *name) {
     return -1;
 }
 
-/* A factor where a dim names it; new ones are free when an output brings them, else whole. */
+/* A factor where a dim names it; new ones are free when an output brings them, else whole. A name that occurs again is
+ * the same index; that is all that ties operands together. */
 static plait_status take_factor(factor_parser *p, plait_factor_dim *dim) {
     char name[16];
     const char *start = p->at;
@@ -103,7 +104,7 @@ static int find_input(const plait_factors *f, const char *name) {
     return -1;
 }
 
-/* KIND, its rule in brackets where it needs one, and '@'. */
+/* KIND, its rule in brackets where it needs one, and '@'. `kinds` is in the order of plait_factor_kind. */
 static plait_status take_kind(factor_parser *p, plait_factor *factor) {
     static const char *const kinds[] = {"free", "sum", "merge", "indexed", "ordered", "whole"};
     char kind[16];
@@ -143,7 +144,8 @@ static plait_status take_rules(factor_parser *p) {
     return PLAIT_OK;
 }
 
-/* Operands first, which makes every factor known; then what the outputs say of kinds; then the rules. */
+/* Operands first, which makes every factor known; then what the outputs say of kinds; then the rules. A rule may so
+ * override "free": a factor of an output can still be ordered, or whole for the kernel's sake. */
 static plait_status take_text(factor_parser *p) {
     plait_factors *f = p->out;
     for (skip_blanks(p); *p->at != '-'; skip_blanks(p)) {
@@ -183,11 +185,15 @@ static struct {
     plait_factors factors[PLAIT_OP_COUNT];
 } built_in = {.once = PTHREAD_ONCE_INIT};
 
+/* A failing entry leaves a message on the thread that came first, which nobody reads: whoever asks for that op parses
+ * again. */
 static void parse_all(void) {
     for (int id = 0; id < PLAIT_OP_COUNT; id++)
         built_in.parsed[id] = parse(plait_op_get((plait_op_id)id), &built_in.factors[id]) == PLAIT_OK;
 }
 
+/* Descriptors from outside may carry the id of a built-in op: the table serves only the very object that it was made
+ * of. */
 plait_status plait_op_factors_at(const plait_op *op, plait_factors *room, const plait_factors **out) {
     if (op == plait_op_get(op->id)) {
         pthread_once(&built_in.once, parse_all);
@@ -208,6 +214,7 @@ plait_status plait_op_factors(const plait_op *op, plait_factors *out) {
 
 /* ---- solver ---- */
 
+/* sizes: -1 while unknown. `broadcast`: a dim of size 1 says nothing of its factor. */
 typedef struct factor_solver {
     const plait_factors *factors;
     int64_t *sizes;
@@ -221,6 +228,7 @@ typedef struct factor_solver {
     bool has_one[PLAIT_MAX_FACTORS]; /* a dim of size 1 was seen that may be broadcast */
 } factor_solver;
 
+/* Names both dims: which of the two is wrong only the caller knows. */
 static plait_status mismatch(const factor_solver *s, int factor, const char *name, int dim, int64_t size) {
     return plait_error(PLAIT_INVALID_ARGUMENT, "%s: dim %d is %lld but %s: dim %d is %lld",
                        s->origin[factor].operand, s->origin[factor].dim, (long long)s->origin[factor].size,
@@ -235,7 +243,8 @@ static void bind(factor_solver *s, int factor, int64_t size, const char *name, i
     s->origin[factor].size = dim_size;
 }
 
-/* One dim that is a single factor. */
+/* One dim that is a single factor. With broadcast a 1 agrees with everything, and counts only when nobody gives another
+ * size. */
 static plait_status solve_single(factor_solver *s, int factor, const char *name, int dim, int64_t size) {
     if (s->broadcast && size == 1) {
         s->has_one[factor] = true;
@@ -245,7 +254,8 @@ static plait_status solve_single(factor_solver *s, int factor, const char *name,
     return s->sizes[factor] == size ? PLAIT_OK : mismatch(s, factor, name, dim, size);
 }
 
-/* One dim that is a product. Sets *out_done when all its factors are known afterwards. */
+/* One dim that is a product. Sets *out_done when all its factors are known afterwards. A known factor of 0 makes the
+ * dim 0, and tells nothing of the open one, which then counts as 0 too. */
 static plait_status solve_product(factor_solver *s, const plait_factor_dim *product, const char *name,
                                   int dim, int64_t size, bool *out_done) {
     int n_unknown = 0, unknown = 0, known = 0;
@@ -324,7 +334,8 @@ plait_status plait_factor_solve(const plait_op_use *use, const plait_factors *fa
     return PLAIT_OK;
 }
 
-/* Ops whose operands all have the same four dims take broadcast operands. */
+/* Ops whose operands all have the same four dims take broadcast operands. matmul, say, has two operands of four dims
+ * but not the same factors in them, and so no broadcast. */
 static bool is_elementwise(const plait_factors *f) {
     if (f->n_outputs != 1 || f->outputs[0].rank != PLAIT_MAX_RANK) return false;
     for (int i = 0; i < f->n_inputs; i++)

@@ -9,12 +9,14 @@
 #include "op/shape.h"
 #include "op/tolerance.h"
 
+/* Both are float32 and of the same shape: the factors find any disagreement of dims. */
 static plait_status gate_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_F32));
     return plait_shape_by_factors(use);
 }
 
+/* The activation and the product are float64, rounded once at the end. */
 static void gate_reference(const plait_op_use *use, double (*activate)(double)) {
     const plait_operand *gate = &use->inputs[0], *up = &use->inputs[1], *y = &use->outputs[0];
     PLAIT_REF_ROWS(y, i1, i2, i3)
@@ -33,7 +35,8 @@ static void geglu_reference(const plait_op_use *use, void *scratch) {
     gate_reference(use, plait_act_gelu);
 }
 
-/* The activated gate's error, times up. */
+/* The activated gate's error, times up. Relative to gate * up: an activation's error is one of a factor between 0 and 1
+ * of the gate. */
 static void gate_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *gate = &use->inputs[0], *up = &use->inputs[1], *y = &use->outputs[output];
     (void)scratch;
@@ -43,7 +46,8 @@ static void gate_tolerance(const plait_op_use *use, int output, double *limits, 
             plait_tol_function(0, plait_ref_get(gate, i0, i1, i2, i3) * plait_ref_get(up, i0, i1, i2, i3));
 }
 
-/* Counted as five for each element, whatever the exponential costs. */
+/* Counted as five for each element, whatever the exponential costs. It matters against bytes only, which are three
+ * operands of four bytes an element. */
 static double gate_flop(const plait_op_use *use) {
     return 5.0 * (double)plait_operand_elems(&use->outputs[0]);
 }
@@ -67,6 +71,7 @@ static bool geglu_example(int which, plait_op_use *use) {
     return plait_example_take(&plait_op_geglu, gate_cases, PLAIT_COUNT_OF(gate_cases), which, use);
 }
 
+/* All factors are free: gate and up split together along any dim, which is how a feed-forward layer is cut. */
 const plait_op plait_op_swiglu = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_swiglu,

@@ -19,6 +19,7 @@ static const plait_attr_row hadamard_attrs[PLAIT_HADAMARD_ATTRS] = {
         {"block", PLAIT_ATTR_INT, {.i = 0}, true, "elements of a block, a power of two that divides dim 0"},
 };
 
+/* block 1 is the identity, and legal. */
 static plait_status hadamard_shape(plait_op_use *use) {
     int64_t block = use->attrs[PLAIT_HADAMARD_BLOCK].i, d = use->inputs[0].dims[0];
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
@@ -29,11 +30,13 @@ static plait_status hadamard_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* A row in float64, so that rounding happens once, when the result is stored. */
 static size_t hadamard_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(double);
 }
 
-/* In place: sums and differences of neighbours at distance 1, 2, 4, ... */
+/* In place: sums and differences of neighbours at distance 1, 2, 4, ... n log n steps. The division by sqrt(n) at the
+ * end is one rounding for all; n = 4^k makes it exact. */
 static void transform(double *x, int64_t n) {
     for (int64_t half = 1; half < n; half *= 2)
         for (int64_t i = 0; i < n; i++) {
@@ -56,7 +59,8 @@ static void hadamard_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
-/* Every result of a block is a sum of all its elements. */
+/* Every result of a block is a sum of all its elements. All of a block's results share one bound, for each is a sum of
+ * all its elements with signs. */
 static void hadamard_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *x = &use->inputs[0];
     int64_t block = use->attrs[PLAIT_HADAMARD_BLOCK].i;
@@ -70,6 +74,7 @@ static void hadamard_tolerance(const plait_op_use *use, int output, double *limi
     }
 }
 
+/* log2(block) additions an element, and one product. */
 static double hadamard_flop(const plait_op_use *use) {
     double flop = 0;
     for (int64_t n = 1; n < use->attrs[PLAIT_HADAMARD_BLOCK].i; n *= 2) flop += 1;

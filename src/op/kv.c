@@ -1,7 +1,10 @@
-/* The only writers of caches: kv_write (new rows), page_copy (copies on write, page moves) and kv_shift (rotates
- * stored keys when positions shift). All write their first input in place; the result is the same storage. Lists
- * are worked off in order, so later entries see what earlier ones wrote. Negative slots and pages mean nowhere;
- * other ones outside the cache are bad (nothing written, error word). */
+/* The only writers of caches: kv_write (new rows), page_copy (copies on write, page moves) and kv_shift (rotates stored
+ * keys when positions shift). All write their first input in place; the result is the same storage. Lists are worked
+ * off in order, so later entries see what earlier ones wrote. Negative slots and pages mean nowhere; other ones outside
+ * the cache are bad (nothing written, error word).
+ *
+ * Not here: which page a sequence gets (model/pages.c), how a row of a cache is encoded (cache_row.h). Invariant: no
+ * byte outside the rows or pages that an entry names is written. */
 #include "base/size.h"
 #include "base/status.h"
 #include "op/attrs.h"
@@ -23,7 +26,8 @@ static plait_status cache_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
-/* Bytes of `rows` of the cache's pages: everything else, plus that share of the cache once or twice. */
+/* Bytes of `rows` of the cache's pages: everything else, plus that share of the cache once or twice. The first input is
+ * left out of the loop, so what is not touched of the cache does not count. */
 static double cache_bytes(const plait_op_use *use, double rows, double all_rows, double times) {
     double bytes = times * plait_operand_part_bytes(&use->inputs[0], all_rows > 0 ? rows / all_rows : 0);
     for (int i = 1; i < use->n_inputs; i++)
@@ -31,7 +35,8 @@ static double cache_bytes(const plait_op_use *use, double rows, double all_rows,
     return bytes;
 }
 
-/* The first n elements of a row of a cache, whole blocks, as caches are encoded. */
+/* The first n elements of a row of a cache, whole blocks, as caches are encoded. The recipe of cache_row.h and not the
+ * format's search: a device must give the same bytes, at the speed of a step. */
 static void write_row(const plait_operand *cache, int64_t p, int64_t h, int64_t c, int64_t n,
                       const float *x) {
     int64_t block = plait_dtype_block_elems(cache->dtype);
@@ -39,6 +44,7 @@ static void write_row(const plait_operand *cache, int64_t p, int64_t h, int64_t 
         plait_cache_encode(cache->dtype, x + i * block, plait_ref_at(cache, i, p, h, c), block);
 }
 
+/* They move bytes: without this the default would count an operation for each element of the cache. */
 static double no_flop(const plait_op_use *use) {
     (void)use;
     return 0;
@@ -65,6 +71,7 @@ static int64_t whole_pages(const plait_op_use *use) {
     return plait_attr_total(use, PLAIT_KV_WRITE_START_C, PLAIT_KV_WRITE_TOTAL_C, use->inputs[0].dims[3]);
 }
 
+/* Slots are i32. Both totals are below 2^31 after their checks, so the product of two cannot overflow 64 bits. */
 static plait_status kv_write_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_F32));
     PLAIT_TRY(plait_shape_dtype(use, 2, PLAIT_I32));
@@ -83,7 +90,8 @@ static size_t kv_write_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
 
-/* Slots of another slice are no mistake; slots of no slice are. */
+/* Slots of another slice are no mistake; slots of no slice are. rows are [dim, heads, tokens] and the cache [dim,
+ * offset, head, page]: heads go to different places of a page. */
 static void kv_write_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *cache = &use->outputs[0], *rows = &use->inputs[1], *slots = &use->inputs[2];
     int64_t page_len = whole_page_len(use), n_slots = page_len * whole_pages(use);
@@ -101,7 +109,8 @@ static void kv_write_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
-/* The row of every head at the slot. */
+/* The row of every head at the slot. Heads of a slot lie a page's stride apart, so the part is [dim, 1, heads, 1] with
+ * the cache's strides. A slot of another slice, and a bad one, is no part: the launch writes nothing for it. */
 static bool kv_write_rows_part(const plait_op_use *use, int64_t id, plait_operand *out,
                                uint64_t *out_offset) {
     const plait_operand *cache = &use->outputs[0];
@@ -118,7 +127,8 @@ static bool kv_write_rows_part(const plait_op_use *use, int64_t id, plait_operan
     return true;
 }
 
-/* Rows that nobody writes keep their bytes; written ones of plain types are rounded to nearest, ties to even. */
+/* Rows that nobody writes keep their bytes; written ones of plain types are rounded to nearest, ties to even. A slot
+ * that occurs twice gets twice the bound, which only makes it wider. */
 static void kv_write_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *cache = &use->outputs[output], *rows = &use->inputs[1], *slots = &use->inputs[2];
     int64_t page_len = whole_page_len(use), n_slots = page_len * whole_pages(use);
@@ -137,7 +147,7 @@ static void kv_write_tolerance(const plait_op_use *use, int output, double *limi
     }
 }
 
-/* Of the cache only the rows that are written move. */
+/* Of the cache only the rows that are written move. Once, not twice: rows are overwritten, not changed. */
 static double kv_write_bytes(const plait_op_use *use) {
     const plait_operand *cache = &use->inputs[0];
     return cache_bytes(use, (double)use->inputs[2].dims[0], (double)cache->dims[1] * (double)cache->dims[3],
@@ -148,6 +158,8 @@ static double kv_write_bytes(const plait_op_use *use) {
     {                                                                                                        \
         .inputs = { PLAIT_IN(type, d, p, h, c), PLAIT_IN(F32, d, h, n, 1), PLAIT_IN(I32, n, 1, 1, 1) }       \
     }
+/* Types with a recipe of their own and types without, a cache that is a view, rows permuted, no token at all; last a
+ * slice that most slots miss. */
 static const plait_example kv_write_cases[] = {
     CASE(F32, 7, 4, 3, 5, 6),
     CASE(F16, 64, 16, 3, 4, 5),
@@ -170,10 +182,14 @@ static void kv_write_example_data(int which, plait_op_use *use) {
     if (use->inputs[2].dims[0] > 3) plait_ref_set_id(&use->inputs[2], 2, 0, -1);
 }
 
+/* Negative slots are legal: tokens that belong to no page. */
 static plait_status kv_write_check_runtime(const plait_op_use *use) {
     return plait_check_ids(use, 2, INT32_MIN, whole_page_len(use) * whole_pages(use));
 }
 
+/* Factors: a slice of offsets or pages takes the slots that fall into it and passes over the others (indexed); tokens
+ * are a list that is worked off in order, so n is whole; d and h are free: K and V split by head without a word about
+ * it. */
 const plait_op plait_op_kv_write = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_kv_write,
@@ -215,7 +231,8 @@ static plait_status list_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
-/* All bytes of a page, row by row. */
+/* All bytes of a page, row by row. Bytes of blocks, not elements: a copy must not encode again. Rows of source and
+ * target never overlap, since they are of different pages. */
 static void copy_page(const plait_operand *cache, int64_t from, int64_t to) {
     int64_t n_blocks = cache->dims[0] / plait_dtype_block_elems(cache->dtype);
     size_t bytes = (size_t)plait_dtype_block_bytes(cache->dtype);
@@ -225,6 +242,7 @@ static void copy_page(const plait_operand *cache, int64_t from, int64_t to) {
                 memcpy(plait_ref_at(cache, i, p, h, to), plait_ref_at(cache, i, p, h, from), bytes);
 }
 
+/* An entry is bad as a whole: where one page is out of range nothing is copied. */
 static void page_copy_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     const plait_operand *cache = &use->outputs[0], *list = &use->inputs[1];
@@ -319,8 +337,8 @@ static plait_status kv_shift_shape(plait_op_use *use) {
     return plait_rotary_check(use, use->inputs[0].dims[0], 2);
 }
 
-/* Elements of a row that are read and written again: the rotated ones, rounded up to blocks, so that blocks
- * without rotated elements keep their bytes. */
+/* Elements of a row that are read and written again: the rotated ones, rounded up to blocks, so that blocks without
+ * rotated elements keep their bytes. d is whole blocks, so the rounding never leaves the row. */
 static int64_t touched_elems(const plait_op_use *use) {
     int64_t n_rot = use->attrs[PLAIT_ROPE_N_ROT].i, block = plait_dtype_block_elems(use->inputs[0].dtype);
     if (n_rot == 0) n_rot = use->inputs[0].dims[0];
@@ -343,7 +361,8 @@ static void shift_row(const plait_op_use *use, const plait_rotary *rotary, doubl
     }
 }
 
-/* A delta of 0 leaves the page's bytes alone, as does a page that is elsewhere. */
+/* A delta of 0 leaves the page's bytes alone, as does a page that is elsewhere. Keys of a page that hold no token yet
+ * are turned as well: what they are means nothing, and no length is known here. */
 static void kv_shift_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *cache = &use->outputs[0], *list = &use->inputs[1];
     int64_t total = plait_attr_total(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, cache->dims[3]);
@@ -380,6 +399,7 @@ static void shift_row_tolerance(const plait_op_use *use, const plait_rotary *rot
     }
 }
 
+/* `page` is made negative for a page that is bad, so that one test covers all that is passed over. */
 static void kv_shift_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *cache = &use->inputs[0], *list = &use->inputs[1];
     int64_t total = plait_attr_total(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, cache->dims[3]);
@@ -400,6 +420,7 @@ static void kv_shift_tolerance(const plait_op_use *use, int output, double *limi
     }
 }
 
+/* As rope_flop for an element, for every key of every page of the list. */
 static double kv_shift_flop(const plait_op_use *use) {
     const plait_operand *cache = &use->inputs[0];
     return 3.0 * (double)use->inputs[1].dims[1] * (double)touched_elems(use) * (double)cache->dims[1] *
@@ -435,7 +456,7 @@ static void kv_shift_example_data(int which, plait_op_use *use) {
         plait_ref_set(&use->inputs[2], i, 0, 0, 0, 1.0 + (double)plait_example_random(&seed, 64) / 8.0);
 }
 
-/* Pages only: every shift is legal. */
+/* Pages only: every shift is legal. A view of the list with dim 0 cut to its first entry, the page. */
 static plait_status kv_shift_check_runtime(const plait_op_use *use) {
     const plait_operand *list = &use->inputs[1];
     plait_operand pages = *list;
@@ -448,6 +469,7 @@ static plait_status kv_shift_check_runtime(const plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* Factors: pairs may span all of d, which is whole; pages of another slice are passed over, so c is indexed. */
 const plait_op plait_op_kv_shift = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_kv_shift,

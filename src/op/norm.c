@@ -17,14 +17,16 @@ static const plait_attr_row norm_attrs[PLAIT_NORM_ATTRS] = {
         {"eps", PLAIT_ATTR_FLOAT, {.f = 0}, true, "added to the mean square or variance, above 0"},
 };
 
-/* Both norms: eps is required and positive, so that a row of zeros has a result. */
+/* Both norms: eps is required and positive, so that a row of zeros has a result. All inputs are float32, weights too:
+ * norms are small, and files store them so. */
 static plait_status norm_shape(plait_op_use *use) {
     for (int i = 0; i < use->n_inputs; i++) PLAIT_TRY(plait_shape_dtype(use, i, PLAIT_F32));
     PLAIT_TRY(plait_attr_above_zero(use, PLAIT_NORM_EPS));
     return plait_shape_by_factors(use);
 }
 
-/* One row of either norm: (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b, with mean 0 for rms_norm. */
+/* One row of either norm: (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b, with mean 0 for rms_norm. The variance
+ * is taken of centred values in a second pass: mean(x^2) - mean^2 would cancel for rows far from 0. */
 static void norm_row(const plait_op_use *use, bool centred, int64_t i1, int64_t i2, int64_t i3) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     int64_t d = x->dims[0];
@@ -46,6 +48,7 @@ static void norm_row(const plait_op_use *use, bool centred, int64_t i1, int64_t 
     }
 }
 
+/* Both norms are one formula with the mean at 0 or where it is. */
 static void rms_norm_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) norm_row(use, false, i1, i2, i3);
@@ -57,7 +60,7 @@ static void layer_norm_reference(const plait_op_use *use, void *scratch) {
 }
 
 /* What a row's sums may be off, relative to the numbers in it: the mean moves every element, and the deviation scales
- * them. */
+ * them. PLAIT_FLUSH is scaled by the factor, because a flushed x is multiplied by it. */
 static void norm_row_tolerance(const plait_op_use *use, bool centred, int64_t i1, int64_t i2, int64_t i3,
                                double *limits) {
     const plait_operand *x = &use->inputs[0];
@@ -79,6 +82,7 @@ static void norm_row_tolerance(const plait_op_use *use, bool centred, int64_t i1
     }
 }
 
+/* limits advances by a row, in the order of the output. */
 static void norm_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     (void)output, (void)scratch;
     PLAIT_REF_ROWS(&use->inputs[0], i1, i2, i3) {
@@ -99,6 +103,7 @@ static double layer_norm_flop(const plait_op_use *use) {
 }
 
 #define EPS(value) .attrs = {{"eps", {.f = (value)}}}
+/* eps of 0.5 beside tiny ones: where it is left out, or taken outside of the root, results differ visibly. */
 static const plait_example rms_norm_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 3, 1, 1), PLAIT_IN(F32, 7, 1, 1, 1)}, EPS(1e-5)},
     {.inputs = {PLAIT_IN(F32, 576, 5, 1, 1), PLAIT_IN(F32, 576, 1, 1, 1)}, EPS(1e-6)},
@@ -109,6 +114,7 @@ static const plait_example rms_norm_cases[] = {
 };
 PLAIT_EXAMPLES(rms_norm)
 
+/* Bias without weight too: absent inputs may stand before present ones. */
 static const plait_example layer_norm_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 3, 1, 1), PLAIT_IN(F32, 7, 1, 1, 1), PLAIT_IN(F32, 7, 1, 1, 1)}, EPS(1e-5)},
     {.inputs = {PLAIT_IN(F32, 384, 5, 1, 1), PLAIT_IN(F32, 384, 1, 1, 1)}, EPS(1e-12)},
@@ -120,6 +126,7 @@ static const plait_example layer_norm_cases[] = {
 #undef EPS
 PLAIT_EXAMPLES(layer_norm)
 
+/* d is whole: cut rows would need their sums of squares before any result. Rows are free. */
 const plait_op plait_op_rms_norm = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_rms_norm,

@@ -1,4 +1,5 @@
-/* Helpers for operands: counting, strides, bytes. Invariant: no function overflows, whatever the dims. */
+/* Helpers for operands: counting, strides, bytes. Not here: access to elements (reference.h), and dims that are
+ * bounded, which are at their bounds or their values by now. Invariant: no function overflows, whatever the dims. */
 #include "base/size.h"
 #include "op/shape.h"
 #include "op/tolerance.h"
@@ -17,7 +18,8 @@ int64_t plait_operand_elems(const plait_operand *operand) {
     return n;
 }
 
-/* Strides that dense dims would have. A dim of size 0 counts as 1, so that strides never collapse. */
+/* Strides that dense dims would have. A dim of size 0 counts as 1, so that strides never collapse. Row bytes of 0
+ * elements count as one block, so that strides of an empty tensor are distinct as well. */
 static bool dense_strides(const plait_operand *operand, int64_t strides[PLAIT_MAX_RANK]) {
     int64_t row = plait_dtype_row_bytes(operand->dtype, operand->dims[0]);
     if (row < 0) return false;
@@ -31,6 +33,7 @@ static bool dense_strides(const plait_operand *operand, int64_t strides[PLAIT_MA
     return true;
 }
 
+/* On failure the strides are as before. */
 bool plait_operand_make_dense(plait_operand *operand) {
     int64_t strides[PLAIT_MAX_RANK];
     if (!dense_strides(operand, strides)) return false;
@@ -38,6 +41,7 @@ bool plait_operand_make_dense(plait_operand *operand) {
     return true;
 }
 
+/* Strides of dims with one place say nothing, so that a slice of one row of a larger tensor counts as dense. */
 bool plait_operand_is_dense(const plait_operand *operand) {
     int64_t strides[PLAIT_MAX_RANK];
     if (!dense_strides(operand, strides)) return false;
@@ -69,6 +73,7 @@ int64_t plait_operand_span_bytes(const plait_operand *operand) {
     return span;
 }
 
+/* In double: it is an estimate, and dims at their bounds may be large. Padding between rows does not move. */
 double plait_operand_moved_bytes(const plait_operand *operand) {
     double blocks =
         (double)operand->dims[0] / (double)plait_max_i64(plait_dtype_block_elems(operand->dtype), 1);
@@ -76,6 +81,7 @@ double plait_operand_moved_bytes(const plait_operand *operand) {
     return blocks * (double)plait_dtype_block_bytes(operand->dtype);
 }
 
+/* Decodes the whole operand: for tests and conformance only. A block has at most 256 elements. */
 double plait_tol_largest(const plait_operand *operand) {
     float block[256];
     int64_t n = plait_dtype_block_elems(operand->dtype);

@@ -20,6 +20,7 @@ static const plait_attr_row rope_attrs[PLAIT_ROPE_ATTRS] = {
     [PLAIT_ROPE_ATTN_FACTOR] = {"attn_factor", PLAIT_ATTR_FLOAT, {.f = 1}, false, "multiplies cos and sin"},
 };
 
+/* Factors first: the check of the attributes needs dim 0 of x to be sane, and freq_factors to have one dim. */
 static plait_status rope_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
@@ -27,7 +28,8 @@ static plait_status rope_shape(plait_op_use *use) {
     return plait_rotary_check(use, use->inputs[0].dims[0], 2);
 }
 
-/* One head of one token. */
+/* One head of one token. Factors, where given, divide the frequency of their pair. The magnitude is one number for all
+ * pairs: YaRN's own times the model's. */
 static void rope_row(const plait_op_use *use, const plait_rotary *rotary, int64_t h, int64_t n) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     double position = plait_ref_get_id(&use->inputs[1], n, 0);
@@ -45,6 +47,7 @@ static void rope_row(const plait_op_use *use, const plait_rotary *rotary, int64_
         plait_ref_set(y, i, h, n, 0, plait_ref_get(x, i, h, n, 0));
 }
 
+/* What depends on attributes alone is worked out once for all rows. */
 static void rope_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     plait_rotary rotary;
@@ -53,7 +56,8 @@ static void rope_reference(const plait_op_use *use, void *scratch) {
         for (int64_t h = 0; h < use->inputs[0].dims[1]; h++) rope_row(use, &rotary, h, n);
 }
 
-/* An angle is made in float32, and its error turns the pair; what is not turned is copied. */
+/* An angle is made in float32, and its error turns the pair; what is not turned is copied. Elements that are copied
+ * have no tolerance at all. */
 static void rope_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *x = &use->inputs[0];
     plait_rotary rotary;
@@ -81,6 +85,7 @@ static double rope_flop(const plait_op_use *use) {
     return 3.0 * (double)plait_operand_elems(&use->outputs[0]);
 }
 
+/* Both ways of pairing, part of a row, frequency factors, the mix of YaRN at two scales, no token, views. */
 static const plait_example rope_cases[] = {
     {.inputs = {PLAIT_IN(F32, 8, 3, 5, 1), PLAIT_IN(I32, 5, 1, 1, 1)}},
     {.inputs = {PLAIT_IN(F32, 64, 9, 4, 1), PLAIT_IN(I32, 4, 1, 1, 1)},
@@ -115,6 +120,8 @@ static void rope_example_data(int which, plait_op_use *use) {
         plait_ref_set(&use->inputs[2], i, 0, 0, 0, 1.0 + (double)plait_example_random(&seed, 64) / 8.0);
 }
 
+/* d is whole, since split halves pair elements far apart; heads and tokens are free. The output may be the input: see
+ * above. */
 const plait_op plait_op_rope = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_rope,
@@ -153,6 +160,7 @@ static plait_status position_scale_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
+/* The division is whole: the factor rises in steps, one for each `length` positions, as the models were trained. */
 static void position_scale_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
@@ -167,7 +175,7 @@ static void position_scale_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
-/* A logarithm and a product. */
+/* A logarithm and a product. The size is that of the smooth curve, which is at least that of the step. */
 static void position_scale_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *x = &use->inputs[0];
     double scale = fabs(use->attrs[PLAIT_POSITION_SCALE_SCALE].f);
@@ -195,6 +203,7 @@ static void position_scale_example_data(int which, plait_op_use *use) {
     plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 7, 2000, false);
 }
 
+/* Every factor is free, d too: an element needs its token's position alone. */
 const plait_op plait_op_position_scale = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_position_scale,

@@ -32,12 +32,15 @@ plait_status plait_rotary_check(const plait_op_use *use, int64_t d, int factors_
     return plait_shape_dim(use, factors_input, 0, n_rot / 2, "n_rot / 2");
 }
 
-/* The pair that makes `beta` turns over the training context, as a real number. */
+/* The pair that makes `beta` turns over the training context, as a real number. Solves position turns = context / (2
+ * pi) * base^(-2 i / n_rot) = beta for i. */
 static double ramp_end(const plait_attr *attrs, int64_t n_rot, double beta) {
     double turns = (double)attrs[PLAIT_ROPE_ORIGINAL_CONTEXT].i / (beta * 6.283185307179586477);
     return (double)n_rot * log(turns) / (2.0 * log(attrs[PLAIT_ROPE_FREQ_BASE].f));
 }
 
+/* low exceeds high where beta_slow is above beta_fast: the ramp then has no width, which plait_rotary_angle allows
+ * for. */
 void plait_rotary_init(plait_rotary *rotary, const plait_attr *attrs, int64_t d) {
     *rotary = (plait_rotary){
         .n_rot = attrs[PLAIT_ROPE_N_ROT].i ? attrs[PLAIT_ROPE_N_ROT].i : d,
@@ -54,13 +57,16 @@ void plait_rotary_init(plait_rotary *rotary, const plait_attr *attrs, int64_t d)
     rotary->magnitude = 1.0 + 0.1 * log(1.0 / rotary->freq_scale);
 }
 
-/* Frequencies come from a power, whose exponent times the logarithm of the base is rounded too. */
+/* Frequencies come from a power, whose exponent times the logarithm of the base is rounded too. At most 2: a pair
+ * turned by any angle is nowhere farther off than its diameter. */
 double plait_rotary_tolerance(const plait_rotary *rotary, int64_t pair, double position, double factor) {
     double exponent = 2.0 * (double)pair / (double)rotary->n_rot * fabs(log(rotary->freq_base));
     double angle = fabs(plait_rotary_angle(rotary, pair, position, factor));
     return fmin(2.0, PLAIT_ULP * (4.0 + angle * (4.0 + exponent)));
 }
 
+/* Pairs that turn fast (i below low) keep the trained frequency, slow ones are interpolated, between them the ramp
+ * mixes. */
 double plait_rotary_angle(const plait_rotary *rotary, int64_t pair, double position, double factor) {
     double extra = position * pow(rotary->freq_base, -2.0 * (double)pair / (double)rotary->n_rot) / factor;
     double inter = rotary->freq_scale * extra;

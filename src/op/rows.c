@@ -17,6 +17,7 @@ static const plait_attr_row get_rows_attrs[PLAIT_GET_ROWS_ATTRS] = {
         {"total_v", PLAIT_ATTR_INT, {.i = 0}, false, "rows of the whole; 0: start_v + v"},
 };
 
+/* Types of table rows are free; results are float32. */
 static plait_status get_rows_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
     PLAIT_TRY(plait_attr_window(use, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_TOTAL_V, use->inputs[0].dims[1]));
@@ -28,6 +29,8 @@ static size_t get_rows_scratch(const plait_op_use *use) {
     return (size_t)use->inputs[0].dims[0] * sizeof(float);
 }
 
+/* A device's own id check is this one: an id outside of the whole sets the error word, an id of another slice does
+ * not. */
 static void get_rows_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *table = &use->inputs[0], *ids = &use->inputs[1], *y = &use->outputs[0];
     int64_t v = table->dims[1], start = use->attrs[PLAIT_GET_ROWS_START_V].i;
@@ -78,6 +81,7 @@ static void get_rows_example_data(int which, plait_op_use *use) {
     plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 1, total, false);
 }
 
+/* Against the whole, not the slice here: ids of rows that other members hold are right. */
 static plait_status get_rows_check_runtime(const plait_op_use *use) {
     int64_t total =
         plait_attr_total(use, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_TOTAL_V, use->inputs[0].dims[1]);

@@ -1,4 +1,6 @@
-/* Ranges of ids. Invariant: nothing is read but the elements of the operand. */
+/* Ranges of ids that the host wrote. Not here: which range an op allows (its check_runtime), and ids made on a device,
+ * which kernels check themselves (plait_ref_bad_id). Invariant: nothing is read but the elements of the operand, and
+ * nothing is written: a refused step has changed nothing. */
 #include "op/runtime.h"
 
 #include "base/status.h"
@@ -7,7 +9,8 @@
 
 #include <stdio.h>
 
-/* Neighbours of 4 bytes: the smallest and largest are found without a branch. */
+/* Neighbours of 4 bytes: the smallest and largest are found without a branch. Other strides have a loop of their own,
+ * so that the common one stays a plain vector loop. */
 static bool row_within(const char *row, int64_t n, int64_t stride, int64_t low, int64_t high) {
     int32_t least = INT32_MAX, most = INT32_MIN, value;
     if (stride == (int64_t)sizeof value) {
@@ -26,6 +29,7 @@ static bool row_within(const char *row, int64_t n, int64_t stride, int64_t low, 
     return n <= 0 || (least >= low && most < high);
 }
 
+/* Data that is not there passes: the host wrote none, so there is nothing of its own to check. */
 bool plait_ids_within(const plait_operand *ids, int64_t low, int64_t high) {
     if (!ids->data) return true;
     for (int64_t i1 = 0; i1 < ids->dims[1]; i1++)
@@ -34,6 +38,7 @@ bool plait_ids_within(const plait_operand *ids, int64_t low, int64_t high) {
     return true;
 }
 
+/* high is exclusive; low of INT32_MIN means that every negative number is allowed, and is not told. */
 plait_status plait_bad_id(const plait_op_use *use, int input, int64_t i0, int64_t i1, int64_t low,
                           int64_t high) {
     char name[16], index[48];
@@ -50,6 +55,7 @@ plait_status plait_bad_id(const plait_op_use *use, int input, int64_t i0, int64_
                        plait_ref_get_id(ids, i0, i1), (long long)high);
 }
 
+/* Looks for the culprit only when there is one: the quick check runs before every step. */
 plait_status plait_check_ids(const plait_op_use *use, int input, int64_t low, int64_t high) {
     const plait_operand *ids = &use->inputs[input];
     if (!plait_op_has(use, input) || plait_ids_within(ids, low, high)) return PLAIT_OK;

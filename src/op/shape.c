@@ -1,5 +1,6 @@
-/* Checks that shape rules are made of. Invariant: a failing check leaves the use as it was and a message that
- * names operand or attribute, expected and actual. */
+/* Checks that shape rules are made of. Not here: the rules (each op's file) and what holds for every op (table.c).
+ * Invariant: a failing check leaves the use as it was and a message that names operand or attribute, expected and
+ * actual. */
 #include "op/shape.h"
 
 #include "base/status.h"
@@ -7,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The names live in the factor text. */
+/* The names live in the factor text. Only messages need them, so parsing costs nothing where nothing fails. "?" where
+ * the text is wrong itself. */
 const char *plait_op_input_name(const plait_op *op, int input, char out[16]) {
     plait_factors f;
     memcpy(out, "?", 2);
@@ -22,6 +24,7 @@ const char *plait_op_output_name(const plait_op *op, int output, char out[16]) {
     return out;
 }
 
+/* Quantised types count as floats: they decode to float32. */
 bool plait_dtype_is_float(plait_dtype dtype) {
     switch (dtype) {
     case PLAIT_I8:
@@ -32,6 +35,7 @@ bool plait_dtype_is_float(plait_dtype dtype) {
     }
 }
 
+/* An absent input passes: whether it may be absent was checked before any rule ran. */
 plait_status plait_shape_dtype(const plait_op_use *use, int input, plait_dtype dtype) {
     char name[16];
     if (!plait_op_has(use, input) || use->inputs[input].dtype == dtype) return PLAIT_OK;
@@ -47,6 +51,7 @@ plait_status plait_shape_float(const plait_op_use *use, int input) {
                        plait_op_input_name(use->op, input, name), plait_dtype_name(use->inputs[input].dtype));
 }
 
+/* For what factors cannot say: a dim that follows from an attribute or is a fixed number. */
 plait_status plait_shape_dim(const plait_op_use *use, int input, int dim, int64_t expected, const char *why) {
     char name[16];
     int64_t actual = use->inputs[input].dims[dim];
@@ -69,7 +74,8 @@ static plait_status check_ranks(const plait_op_use *use, const plait_factors *f)
     return PLAIT_OK;
 }
 
-/* Only inputs are solved: outputs follow from them. */
+/* Only inputs are solved: outputs follow from them. A factor that no input tells counts as 1, so an output of other
+ * size is the rule's to correct afterwards (top_k). */
 plait_status plait_shape_by_factors(plait_op_use *use) {
     plait_factors room;
     const plait_factors *f;
@@ -93,11 +99,13 @@ plait_status plait_shape_by_factors(plait_op_use *use) {
     return PLAIT_OK;
 }
 
-/* Attributes are checked as numbers, whatever their kind. */
+/* Attributes are checked as numbers, whatever their kind. A double holds every integer up to 2^53; the checks compare
+ * with 0 only. */
 static double attr_number(const plait_op_use *use, int attr) {
     return use->op->attrs[attr].kind == PLAIT_ATTR_FLOAT ? use->attrs[attr].f : (double)use->attrs[attr].i;
 }
 
+/* Written so that NaN fails. */
 plait_status plait_attr_above_zero(const plait_op_use *use, int attr) {
     if (attr_number(use, attr) > 0) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "%s is %g, expected above 0", use->op->attrs[attr].name,
@@ -110,6 +118,7 @@ plait_status plait_attr_not_negative(const plait_op_use *use, int attr) {
                        attr_number(use, attr));
 }
 
+/* Compared by subtraction: both numbers come from outside, and start + size could overflow before it is compared. */
 plait_status plait_attr_window(const plait_op_use *use, int start_attr, int total_attr, int64_t size) {
     const char *start_name = use->op->attrs[start_attr].name, *total_name = use->op->attrs[total_attr].name;
     int64_t start = use->attrs[start_attr].i, total = use->attrs[total_attr].i;
@@ -125,6 +134,7 @@ plait_status plait_attr_window(const plait_op_use *use, int start_attr, int tota
     return PLAIT_OK;
 }
 
+/* After plait_attr_window the sum is below 2^31. */
 int64_t plait_attr_total(const plait_op_use *use, int start_attr, int total_attr, int64_t size) {
     int64_t total = use->attrs[total_attr].i;
     return total != 0 ? total : use->attrs[start_attr].i + size;

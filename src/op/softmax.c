@@ -22,7 +22,8 @@ static plait_status softmax_shape(plait_op_use *use) {
     return plait_shape_by_factors(use);
 }
 
-/* Three passes: maximum, sum, results; the output may be the input. */
+/* Three passes: maximum, sum, results; the output may be the input. fmax skips a NaN, but the sum has it, and so has
+ * every result. */
 static void softmax_row(const plait_op_use *use, int64_t i1, int64_t i2, int64_t i3) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     double scale = use->attrs[PLAIT_SOFTMAX_SCALE].f, max = -INFINITY, sum = 0;
@@ -59,6 +60,7 @@ static void softmax_tolerance(const plait_op_use *use, int output, double *limit
     }
 }
 
+/* An exponential counts as three. */
 static double softmax_flop(const plait_op_use *use) {
     return 5.0 * (double)plait_operand_elems(&use->outputs[0]);
 }
@@ -73,6 +75,7 @@ static const plait_example softmax_cases[] = {
 };
 PLAIT_EXAMPLES(softmax)
 
+/* d is whole: partials would need the merge of attention, for rows that are too short to be cut. */
 const plait_op plait_op_softmax = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_softmax,

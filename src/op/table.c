@@ -1,5 +1,5 @@
-/* The table of ops, expanded from ops.inc, and inference over it. Invariant: entry i is the descriptor of id i.
- * Not here: any rule of one op. */
+/* The table of ops, expanded from ops.inc, and inference over it. Invariant: entry i is the descriptor of id i. Not
+ * here: any rule of one op; op files hold their descriptors, and nothing else lists them. */
 #include "base/size.h"
 #include "base/status.h"
 #include "op/shape.h"
@@ -13,6 +13,7 @@ static const plait_op *const table[PLAIT_OP_COUNT] = {
 #undef PLAIT_OP
 };
 
+/* NULL only for numbers that are none of the list, which may come from a graph's text. */
 const plait_op *plait_op_get(plait_op_id id) {
     return (unsigned)id < PLAIT_OP_COUNT ? table[id] : NULL;
 }
@@ -30,6 +31,7 @@ int plait_op_attr_index(const plait_op *op, const char *name) {
     return -1;
 }
 
+/* memset: absent inputs and unused attributes are zeros in every use, and equal uses have equal bytes. */
 void plait_op_use_init(plait_op_use *use, const plait_op *op) {
     memset(use, 0, sizeof *use);
     use->op = op;
@@ -38,7 +40,9 @@ void plait_op_use_init(plait_op_use *use, const plait_op *op) {
 
 /* ---- inference ---- */
 
-/* Known type, no negative dim, whole blocks, and few enough elements that no later product of dims overflows. */
+/* Known type, no negative dim, whole blocks, and few enough elements that no later product of dims overflows. The
+ * product is compared by division, before it is formed. A dim of 0 is left out of it: the other dims of an empty tensor
+ * are bounded all the same. */
 static plait_status check_operand(const plait_operand *o, const char *name) {
     if (!plait_dtype_known((int)o->dtype))
         return plait_error(PLAIT_INVALID_ARGUMENT, "%s: type number %d is unknown", name, (int)o->dtype);
@@ -60,7 +64,8 @@ static plait_status check_operand(const plait_operand *o, const char *name) {
     return PLAIT_OK;
 }
 
-/* Inputs beyond n_inputs are absent, which only optional ones may be. */
+/* Inputs beyond n_inputs are absent, which only optional ones may be. Operands are checked under the names of the
+ * factor text, which messages show. */
 static plait_status check_inputs(const plait_op_use *use, const plait_factors *f) {
     if (use->n_inputs < 0 || use->n_inputs > f->n_inputs)
         return plait_error(PLAIT_INVALID_ARGUMENT, "%d inputs given, expected at most %d", use->n_inputs,
@@ -74,7 +79,7 @@ static plait_status check_inputs(const plait_op_use *use, const plait_factors *f
     return PLAIT_OK;
 }
 
-/* What the kind of an attribute demands; ranges are the shape rules' matter. */
+/* What the kind of an attribute demands; ranges are the shape rules' matter. INT needs nothing: every number is one. */
 static plait_status check_attrs(const plait_op_use *use) {
     for (int i = 0; i < use->op->n_attrs; i++) {
         const plait_attr_row *row = &use->op->attrs[i];
@@ -93,7 +98,8 @@ static plait_status check_attrs(const plait_op_use *use) {
     return PLAIT_OK;
 }
 
-/* Strides and data of the outputs, whose dtype and dims the shape rule has set. */
+/* Strides and data of the outputs, whose dtype and dims the shape rule has set. An output written in place takes
+ * strides, dims and dtype of the input: it is the same storage. */
 static plait_status finish_outputs(plait_op_use *use, const plait_factors *f) {
     use->n_outputs = f->n_outputs;
     for (int i = 0; i < f->n_outputs; i++) {
@@ -108,6 +114,8 @@ static plait_status finish_outputs(plait_op_use *use, const plait_factors *f) {
     return PLAIT_OK;
 }
 
+/* The order is that of trust: only inputs that passed the generic checks reach a shape rule, so that rules may divide
+ * by and multiply dims without a thought. */
 static plait_status infer(plait_op_use *use) {
     plait_factors room;
     const plait_factors *f;
@@ -137,6 +145,7 @@ double plait_op_flop(const plait_op_use *use) {
     return n;
 }
 
+/* Zeros mean the same bits: for ops that move data or compute with integers. */
 void plait_op_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     int64_t n = plait_operand_elems(&use->outputs[output]);
     if (use->op->tolerance)

@@ -1,5 +1,6 @@
-/* argmax and top_k over dim 0, and their partials. Equal values go by lower id, and NaN is worse than every
- * number, so that results do not depend on how the dim is cut. */
+/* argmax and top_k over dim 0, and their partials. Not here: sampling, which works on their results on the host
+ * (text/sampler). Invariant: equal values go by lower id, and NaN is worse than every number, so that results do not
+ * depend on how the dim is cut or in which order its elements are seen. */
 #include "base/size.h"
 #include "base/status.h"
 #include "op/attrs.h"
@@ -41,7 +42,8 @@ static int64_t insert(const plait_operand *values, const plait_operand *ids, int
     return held < room ? held + 1 : room;
 }
 
-/* The best of every column of x into lists as long as `values` is. */
+/* The best of every column of x into lists as long as `values` is. Insertion: k is tens, dim 0 a vocabulary, and after
+ * the first few hundred elements most of them fail the first comparison. */
 static void best_of(const plait_operand *x, int64_t start, const plait_operand *values,
                     const plait_operand *ids) {
     int64_t room = values->dims[0];
@@ -52,15 +54,19 @@ static void best_of(const plait_operand *x, int64_t start, const plait_operand *
     }
 }
 
+/* Both ops have the attribute, at different places. */
 static int64_t start_of(const plait_op_use *use) {
     return use->attrs[use->op->id == PLAIT_OP_top_k ? PLAIT_TOP_K_START_V : PLAIT_ARGMAX_START_V].i;
 }
 
+/* A slice may have fewer elements than are wanted, or none: `out` then has as many rows as there are. */
 void plait_best_of_slice(const plait_op_use *use, const plait_best_partial *out) {
     best_of(&use->inputs[0], start_of(use), &out->values, &out->ids);
 }
 
-/* The best entry of column n that is not yet taken, by walking all lists from their heads. */
+/* The best entry of column n that is not yet taken, by walking all lists from their heads. after_id < 0: nothing was
+ * taken yet. Entries of id -1 are fillers. Ids are different over all slices, so "worse than the one taken last" is
+ * "not yet taken". */
 static bool next_best(const plait_best_partial *parts, int n_parts, int64_t n, float after, int64_t after_id,
                       float *out_value, int32_t *out_id) {
     bool found = false;
@@ -79,7 +85,8 @@ static bool next_best(const plait_best_partial *parts, int n_parts, int64_t n, f
     return found;
 }
 
-/* Picks the best entry below the last one picked, until the list is full or the parts are used up. */
+/* Picks the best entry below the last one picked, until the list is full or the parts are used up. k times the sum of
+ * the lists' lengths at most; lists are short. */
 void plait_merge_best(const plait_best_partial *parts, int n_parts, const plait_operand *values,
                       const plait_operand *ids) {
     for (int64_t n = 0; n < ids->dims[1]; n++) {
@@ -100,7 +107,7 @@ void plait_merge_best(const plait_best_partial *parts, int n_parts, const plait_
     }
 }
 
-/* Ids of dim 0 are i32. */
+/* Ids of dim 0 are i32. Compared by subtraction, before start + v is formed anywhere. */
 static plait_status check_start(const plait_op_use *use, int attr) {
     int64_t start = use->attrs[attr].i, v = use->inputs[0].dims[0];
     if (start >= 0 && start <= INT32_MAX && v <= INT32_MAX - start) return PLAIT_OK;
@@ -117,6 +124,7 @@ static const plait_attr_row argmax_attrs[PLAIT_ARGMAX_ATTRS] = {
     [PLAIT_ARGMAX_START_V] = {"start_v", PLAIT_ATTR_INT, {.i = 0}, false, "id of the first element of x"},
 };
 
+/* Without an element there is no largest one, so here a dim of 0 is an error; a row count of 0 is none. */
 static plait_status argmax_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     PLAIT_TRY(check_start(use, PLAIT_ARGMAX_START_V));
@@ -139,6 +147,7 @@ static void argmax_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
+/* A comparison for each element; the outputs are too few to tell the cost. */
 static double input_flop(const plait_op_use *use) {
     return (double)plait_operand_elems(&use->inputs[0]);
 }
@@ -153,6 +162,7 @@ static const plait_example argmax_cases[] = {
 };
 PLAIT_EXAMPLES(argmax)
 
+/* v: merge(argmax)@: a slice counts its ids from start_v, and slices merge by value and id. Columns are free. */
 const plait_op plait_op_argmax = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_argmax,
@@ -177,6 +187,7 @@ static const plait_attr_row top_k_attrs[PLAIT_TOP_K_ATTRS] = {
     [PLAIT_TOP_K_START_V] = {"start_v", PLAIT_ATTR_INT, {.i = 0}, false, "id of the first element of x"},
 };
 
+/* k of the text has no input that tells its size; it is an attribute, and set by hand after the factors were solved. */
 static plait_status top_k_shape(plait_op_use *use) {
     int64_t k = use->attrs[PLAIT_TOP_K_K].i;
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
@@ -197,6 +208,7 @@ static void top_k_reference(const plait_op_use *use, void *scratch) {
 }
 
 #define BEST(n) .attrs = {{"k", {.i = (n)}}}
+/* k of all elements, k of 1, ids that start at 500, no column, and views of both kinds. */
 static const plait_example top_k_cases[] = {
     {.inputs = {PLAIT_IN(F32, 17, 3, 1, 1)}, BEST(5)},
     {.inputs = {PLAIT_IN(F32, 6, 2, 1, 1)}, BEST(6)},

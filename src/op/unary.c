@@ -17,6 +17,7 @@ static const plait_attr_row softcap_attrs[PLAIT_SOFTCAP_ATTRS] = {
     [PLAIT_SOFTCAP_CAP] = {"cap", PLAIT_ATTR_FLOAT, {.f = 0}, true, "bound of the result, above 0"},
 };
 
+/* Any shape; strides are the kernels' matter. */
 static plait_status unary_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     return plait_shape_by_factors(use);
@@ -28,7 +29,8 @@ static plait_status softcap_shape(plait_op_use *use) {
     return unary_shape(use);
 }
 
-/* Applies f in float64 to every element; f gets the attributes of the op. */
+/* Applies f in float64 to every element; f gets the attributes of the op. One loop for all: a call through a pointer
+ * for each element is slow, which a reference may be. */
 static void unary_reference(const plait_op_use *use, double (*f)(double x, const plait_attr *attrs)) {
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];
     PLAIT_REF_ROWS(y, i1, i2, i3)
