@@ -1,4 +1,6 @@
-/* What every form of explanation says of a plan; the forms are print.c, json.c and html.c. Invariant: only reads. */
+/* What every form of explanation says of a plan: names, what groups move, other devices, memory over time; the forms
+ * are print.c, json.c and html.c, so that no two of them can disagree. Not here: predicted times (forecast.c).
+ * Invariant: only reads. */
 #include "plan/explain.h"
 
 #include "base/alloc.h"
@@ -12,6 +14,7 @@
 
 /* ---- names ---- */
 
+/* A device with one queue beside its launches uses it both ways. */
 const char *plait_explain_queue(const plait_plan *plan, uint32_t queue) {
     const plait_context_entry *entry = &plan->context->devices[queue / PLAIT_DEVICE_QUEUES];
     uint32_t number = queue % PLAIT_DEVICE_QUEUES;
@@ -42,6 +45,8 @@ const char *plait_explain_route(plait_route route) {
     return "?";
 }
 
+/* Names come from files: an escape sequence in one must not reach a terminal. Bytes above 0x7f are left, as names may
+ * be UTF-8. */
 void plait_explain_clean_char(plait_strbuf *s, char c) {
     plait_strbuf_append_char(s, (unsigned char)c < ' ' || c == 0x7f ? '?' : c);
 }
@@ -50,6 +55,7 @@ void plait_explain_clean(plait_strbuf *s, const char *name) {
     for (; *name; name++) plait_explain_clean_char(s, *name);
 }
 
+/* A launch is spoken of by its last group: that is what others wait for when they wait for the launch. */
 const char *plait_explain_subject(const plait_plan *plan, uint32_t step, int32_t *out_block) {
     const plait_graph *graph = plan->graph;
     const plait_plan_step *row = &plan->steps[step];
@@ -71,6 +77,7 @@ const char *plait_explain_subject(const plait_plan *plan, uint32_t step, int32_t
     return graph->storages[storage].name;
 }
 
+/* "blk.3.attn_q+rope+kv_write": the scope once. */
 void plait_plan_print_members(const plait_plan_segment *segment, const plait_group *group, plait_strbuf *s) {
     for (int k = 0; k < group->n; k++) {
         const char *name = segment->nodes[segment->prepared.order[group->first + k]].name;
@@ -94,6 +101,8 @@ void plait_explain_step(const plait_plan *plan, uint32_t step, plait_strbuf *s) 
     plait_explain_clean(s, name);
 }
 
+/* The number is looked for by value, not by position, since models name their blocks as they like. "blk.3.ffn" of block
+ * 3: the place of the 3. */
 const char *plait_explain_block(const char *name, int32_t block, size_t *out_digits) {
     char digits[16];
     size_t n = (size_t)snprintf(digits, sizeof digits, "%d", block);
@@ -103,6 +112,7 @@ const char *plait_explain_block(const char *name, int32_t block, size_t *out_dig
     return NULL;
 }
 
+/* The limits are those at which rounding would give a fourth digit. */
 void plait_explain_time(plait_strbuf *s, double ns) {
     static const char *const units[] = {"ns", "us", "ms", "s"};
     size_t unit = 0;
@@ -113,6 +123,7 @@ void plait_explain_time(plait_strbuf *s, double ns) {
 
 /* ---- figures ---- */
 
+/* At the bounds, counted anew for each group: this runs when somebody prints, not when a plan is made. */
 double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *segment,
                              const plait_group *group) {
     double flop = 0;
@@ -124,6 +135,8 @@ double plait_plan_group_flop(const plait_plan *plan, const plait_plan_segment *s
     return flop;
 }
 
+/* In the encodings in which they lie. A weight that is looked up in counts whole here: what is shown is what the group
+ * has, not what it reads. */
 uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_segment *segment,
                                        const plait_group *group) {
     uint64_t bytes = 0;
@@ -136,6 +149,8 @@ uint64_t plait_plan_group_weight_bytes(const plait_plan *plan, const plait_plan_
     return bytes;
 }
 
+/* From the weighing that placement decided with. Nodes of the group together, without launches and ways: enough to see
+ * why a group is where it is, not a forecast of moving it. */
 bool plait_explain_alternative(const plait_plan *plan, const plait_plan_segment *segment,
                                const plait_group *group, int device, double *out_ns,
                                const char **out_reason) {
@@ -154,6 +169,8 @@ bool plait_explain_alternative(const plait_plan *plan, const plait_plan_segment 
     return true;
 }
 
+/* Changes first, then running sums, then scratch, which lives for one position. It differs from the bound of the
+ * packing only by alignment of scratch. */
 void plait_explain_memory(const plait_plan *plan, int device, int64_t *live) {
     int32_t n = plan->devices[device].n_positions;
     for (size_t v = 0; v < plan->n_values; v++) {
@@ -182,6 +199,7 @@ typedef struct flow {
     uint64_t *unread; /* [value] */
 } flow;
 
+/* What arrived counts for the first that reads it, once, so sums over groups are what the plan moves. */
 static void follow_group(plait_explained *e, flow *f, uint32_t number) {
     plait_explained_group *row = &e->groups[number];
     const plait_plan_segment *segment = &e->plan->segments[row->segment];
@@ -197,6 +215,8 @@ static void follow_group(plait_explained *e, flow *f, uint32_t number) {
     }
 }
 
+/* Walks the list: groups in their order, and transfers between them, charged to the group that made what they carry.
+ * What the host writes and reads is no move between devices. */
 static void follow(plait_explained *e, flow *f) {
     const plait_plan *plan = e->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -236,7 +256,8 @@ static plait_status list_groups(plait_explained *e) {
 
 /* ---- all ---- */
 
-/* The figures with which the plan was made, or those that are known by now. */
+/* The figures with which the plan was made, or those that are known by now. Never measures: explaining a plan must not
+ * make devices busy. */
 static plait_status find_cost(plait_explained *e) {
     plait_context *context = e->plan->context;
     for (int d = 0; d < context->n_devices; d++)
@@ -246,6 +267,8 @@ static plait_status find_cost(plait_explained *e) {
     return PLAIT_OK;
 }
 
+/* `first_group` has an entry for every step, launch or not, so the groups of step s are always [first_group[s],
+ * first_group[s + 1]). */
 plait_status plait_explain(plait_explained *out, const plait_plan *plan) {
     size_t n_groups = 0;
     *out = (plait_explained){.plan = plan};

@@ -11,6 +11,7 @@
 
 /* ---- bytes ---- */
 
+/* A tensor at given values of the dims: strides stay, the outermost dim follows. */
 static uint64_t span_at(const plait_plan *plan, uint32_t tensor, const int64_t *dims) {
     const plait_graph_tensor *row = &plan->graph->tensors[tensor];
     plait_operand operand = row->shape;
@@ -18,6 +19,8 @@ static uint64_t span_at(const plait_plan *plan, uint32_t tensor, const int64_t *
     return (uint64_t)plait_operand_span_bytes(&operand);
 }
 
+/* By boxes, whoever carries it out: the bytes are the same by rows. At the bounds of a part by ids all its rows count.
+ */
 static uint64_t transfer_bytes(const plait_plan *plan, const plait_plan_transfer *transfer,
                                const int64_t *dims) {
     const plait_graph_storage *storage = &plan->graph->storages[plan->values[transfer->source].storage];
@@ -31,6 +34,7 @@ static uint64_t transfer_bytes(const plait_plan *plan, const plait_plan_transfer
     return bytes;
 }
 
+/* Bytes that a command moves; an input counts as what the dims need of it. */
 static uint64_t step_bytes(const plait_plan *plan, const plait_plan_step *step, const int64_t *dims) {
     switch (step->kind) {
     case PLAIT_STEP_LAUNCH: return 0;
@@ -47,6 +51,7 @@ static uint64_t step_bytes(const plait_plan *plan, const plait_plan_step *step, 
 
 /* ---- times ---- */
 
+/* A command costs its least time and its bytes. */
 static double from_host_ns(const plait_device_figures *f, uint64_t bytes) {
     return (double)f->write_ns + 1e9 * (double)bytes / (double)f->write_bytes_per_s;
 }
@@ -55,6 +60,8 @@ static double to_host_ns(const plait_device_figures *f, uint64_t bytes) {
     return (double)f->read_ns + 1e9 * (double)bytes / (double)f->read_bytes_per_s;
 }
 
+/* Half of a way through the host costs what that half takes; a direct copy what the link does. A WRITE from mapped
+ * memory counts as from the host, which it is to the writing device. */
 static double move_ns(const plait_explained *e, const plait_plan_step *step, uint64_t bytes) {
     const plait_plan_transfer *transfer = &e->plan->transfers[step->item];
     int from = e->plan->values[transfer->source].device, to = e->plan->values[transfer->target].device;
@@ -72,6 +79,8 @@ typedef struct moment {
     double keys;          /* that caches hold at most; 0: all that they can */
 } moment;
 
+/* The times of placement are used where they are for the same dims, copies of operands included. Attention is counted
+ * anew when the step sees fewer keys than its cache could hold. */
 static double node_ns(const plait_explained *e, uint32_t node, int device, const moment *m) {
     plait_op_use use;
     plait_work work;
@@ -86,6 +95,7 @@ static double node_ns(const plait_explained *e, uint32_t node, int device, const
     return plait_cost_time(&e->cost, device, &work);
 }
 
+/* Members one after the other. */
 static double group_ns(const plait_explained *e, const plait_explained_group *row, const moment *m) {
     const plait_plan_segment *segment = &e->plan->segments[row->segment];
     const plait_group *group = &segment->prepared.groups[row->group];
@@ -97,6 +107,7 @@ static double group_ns(const plait_explained *e, const plait_explained_group *ro
 
 /* ---- the walk ---- */
 
+/* Fills the spans of a launch's groups as well: they follow the launch's own cost. */
 static double duration_ns(const plait_explained *e, uint32_t s, const moment *m, double begin_ns,
                           plait_forecast *out) {
     const plait_plan_step *step = &e->plan->steps[s];
@@ -113,6 +124,8 @@ static double duration_ns(const plait_explained *e, uint32_t s, const moment *m,
     return at - begin_ns;
 }
 
+/* Every step of the list begins when its queue is free and what it waits for has ended; waits for the step before do
+ * not hold up the first step of all. Bytes are counted without figures, too. */
 static void walk(const plait_explained *e, const moment *m, double *free_ns, plait_forecast *out) {
     const plait_plan *plan = e->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -132,6 +145,7 @@ static void walk(const plait_explained *e, const moment *m, double *free_ns, pla
     }
 }
 
+/* Spans of what has no times stay zero. */
 static plait_status make(const plait_explained *e, const moment *m, plait_arena *arena, plait_forecast *out) {
     const plait_plan *plan = e->plan;
     double *free_ns = plait_arena_alloc(arena, plan->n_queues, sizeof *free_ns);
@@ -152,6 +166,7 @@ plait_status plait_forecast_make(const plait_explained *e, const int64_t *dims, 
     return make(e, &(moment){.dims = dims, .keys = keys}, arena, out);
 }
 
+/* The times that placement has are for exactly these dims: 1, or 0 where that is the bound. */
 static plait_status smallest(const plait_explained *e, double keys, plait_arena *arena, plait_forecast *out) {
     const plait_graph *graph = e->plan->graph;
     int64_t *dims = plait_arena_alloc(arena, graph->n_dims, sizeof *dims);
@@ -174,6 +189,7 @@ plait_status plait_forecast_largest(const plait_explained *e, plait_arena *arena
     return largest(e, 0, arena, out);
 }
 
+/* Not the mean but the sum: twice the expected steps take twice as long. */
 plait_status plait_forecast_use(const plait_plan *plan, double *out_ns) {
     plait_expected_steps steps = plan->steps_expected;
     plait_explained e;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Colours are variables, so that light and dark are two lists of them. `fine` drawings have many boxes: thinner lines
+ * there. */
 static const char style[] =
     ":root{--bg:#fbfbf9;--fg:#23272b;--soft:#6b737b;--line:#dcdcd6;--card:#ffffff;--made:#4f83b8;"
     "--made2:#77a3cf;--came:#8d6bb5;--out:#4d9a68;--scratch:#b9bdc2;--live:#c4502f;--bound:#23272b;"
@@ -49,6 +51,7 @@ static const char style[] =
 
 /* ---- text ---- */
 
+/* Safe in text and in attributes with double quotes; there are no others. */
 static void print_char(plait_strbuf *s, char c) {
     if (c == '&')
         plait_strbuf_append(s, "&amp;");
@@ -66,6 +69,7 @@ void plait_html_text(plait_strbuf *s, const char *text) {
     for (; *text; text++) print_char(s, *text);
 }
 
+/* Cuts between letters, never within one. */
 void plait_html_short(plait_strbuf *s, const char *text, size_t most) {
     size_t n = 0, letters = 0;
     for (; text[n]; n++) letters += ((unsigned char)text[n] & 0xC0) != 0x80; /* UTF-8: letters, not bytes */
@@ -79,6 +83,7 @@ void plait_html_short(plait_strbuf *s, const char *text, size_t most) {
     if (cut) plait_strbuf_append(s, "\xE2\x80\xA6");
 }
 
+/* Empty, not 0, where there is nothing: tables of many groups stay readable. */
 static void print_cell(plait_strbuf *s, uint64_t size_bytes) {
     plait_strbuf_append(s, "<td class=n>");
     if (size_bytes) plait_strbuf_bytes(s, size_bytes);
@@ -104,6 +109,7 @@ typedef struct page {
 
 /* ---- facts ---- */
 
+/* `format` is one of this file's own, with one double. */
 static void print_card(plait_strbuf *s, const char *what, const char *format, double value) {
     plait_strbuf_append(s, "<div class=card><b>");
     plait_strbuf_printf(s, format, value);
@@ -122,6 +128,7 @@ static void print_time_card(plait_strbuf *s, const char *what, double ns) {
     plait_strbuf_printf(s, "</b><span>%s</span></div>", what);
 }
 
+/* The figures of plait_plan_facts. */
 static void print_facts(const page *p) {
     const plait_plan *plan = p->e.plan;
     const plait_plan_facts *f = &plan->facts;
@@ -206,6 +213,7 @@ static void print_queues(const page *p) {
 
 /* ---- pictures ---- */
 
+/* Both kinds of step: what bounds a prompt is seldom what bounds an answer. */
 static void print_lanes(const page *p) {
     if (!p->e.timed) {
         plait_strbuf_append(p->s, "<p>Times are not predicted: the devices' figures are not known.</p>\n");
@@ -219,6 +227,7 @@ static void print_lanes(const page *p) {
     plait_html_lanes_key(p->s);
 }
 
+/* With the times of the largest step below the positions. */
 static plait_status print_memory(const page *p) {
     for (int d = 0; d < p->e.plan->context->n_devices; d++)
         PLAIT_TRY(plait_html_memory(&p->e, &p->full, d, p->s));
@@ -237,6 +246,7 @@ static void print_step_name(const page *p, uint32_t step) {
     plait_strbuf_deinit(&name);
 }
 
+/* Waits of a launch are those of its first group's line. */
 static void print_waits(const page *p, uint32_t s) {
     const plait_plan *plan = p->e.plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -281,6 +291,7 @@ static void print_move(const page *p, uint32_t s) {
     plait_strbuf_append(p->s, "<td></td><td></td><td></td></tr>\n");
 }
 
+/* Other than in the text nothing is left out: here is room. */
 static void print_alternatives(const page *p, const plait_plan_segment *segment, const plait_group *group) {
     const plait_plan *plan = p->e.plan;
     bool any = false;
@@ -301,6 +312,7 @@ static void print_alternatives(const page *p, const plait_plan_segment *segment,
     if (any) plait_strbuf_append(p->s, "</small>");
 }
 
+/* A line of the table of work; the group's waits are the launch's, so its first group shows them. */
 static void print_group(const page *p, uint32_t g) {
     const plait_plan *plan = p->e.plan;
     const plait_explained_group *row = &p->e.groups[g];
@@ -333,6 +345,7 @@ static void print_group(const page *p, uint32_t g) {
     plait_strbuf_deinit(&members);
 }
 
+/* Open by itself while it is short. */
 static void print_work(const page *p) {
     const plait_plan *plan = p->e.plan;
     plait_strbuf_printf(p->s,
@@ -351,7 +364,8 @@ static void print_work(const page *p) {
 
 /* ---- residence ---- */
 
-/* The line of all entries like this one (device, kind, encoding, cause); nothing when an earlier entry has it. */
+/* The line of all entries like this one (device, kind, encoding, cause); nothing when an earlier entry has it.
+ * Quadratic in entries, of which there are a few hundred, and only when a page is made. */
 static void print_like(const plait_residence *r, size_t i, plait_strbuf *s) {
     const plait_resident *entry = &r->entries[i];
     uint64_t bytes = 0;
@@ -402,6 +416,7 @@ static plait_status print_sections(page *p, bool residence) {
     return PLAIT_OK;
 }
 
+/* The section is closed after a failure as well; the page is not handed out then. */
 static plait_status print_plan(const plait_plan *plan, bool heading, bool residence, plait_strbuf *s) {
     page p = {.s = s};
     plait_strbuf_append(s, "<section>\n");
@@ -417,6 +432,7 @@ static plait_status print_plan(const plait_plan *plan, bool heading, bool reside
     return status;
 }
 
+/* The text of a failed page is dropped, so *out_text is a whole page or untouched. */
 plait_status plait_plans_print_html(const plait_plan *const *plans, int n_plans, const char *title,
                                     char **out_text) {
     plait_strbuf s;

@@ -34,6 +34,7 @@ typedef struct lanes {
     plait_strbuf *s;
 } lanes;
 
+/* Time to the right, lanes downwards. */
 static double x_of(const lanes *l, double ns) {
     return LEFT + ns * l->unit;
 }
@@ -68,6 +69,7 @@ static void draw_label(const lanes *l, const char *name, int lane, double x, dou
     plait_strbuf_append(l->s, "</text>\n");
 }
 
+/* A box is left open for what stands in its title: shown when a pointer rests on it. */
 static void begin_box(const lanes *l, const char *class, int lane, const plait_forecast_span *span,
                       double height) {
     plait_strbuf_printf(l->s,
@@ -84,6 +86,7 @@ static void end_box(const lanes *l, const plait_forecast_span *span) {
     plait_strbuf_append(l->s, "</title></rect>\n");
 }
 
+/* Groups of a launch stand side by side, with a gap in front for what the launch itself costs. */
 static void draw_group(const lanes *l, uint32_t g, int lane) {
     const plait_explained_group *row = &l->e->groups[g];
     const plait_plan_segment *segment = &l->e->plan->segments[row->segment];
@@ -139,6 +142,7 @@ static void draw_wait(const lanes *l, uint32_t s, int lane, double free_ns) {
     end_box(l, &gap);
 }
 
+/* `free_ns`: when each queue ended its last command, from which a gap is a wait. */
 static void draw_boxes(const lanes *l) {
     const plait_plan *plan = l->e->plan;
     double free_ns[PLAIT_MAX_DEVICES * PLAIT_DEVICE_QUEUES] = {0};
@@ -165,6 +169,7 @@ static void draw_arrow(const lanes *l, double from_ns, int from, double to_ns, i
                         x2 + 2.5, y2 - down * 5);
 }
 
+/* On the host's lane. */
 static void draw_mark(const lanes *l, double ns, const char *what, const char *name) {
     plait_strbuf_printf(l->s, "<circle class=mark cx=\"%.2f\" cy=\"%.1f\" r=\"3.5\"><title>%s ", x_of(l, ns),
                         middle_of(0), what);
@@ -172,6 +177,8 @@ static void draw_mark(const lanes *l, double ns, const char *what, const char *n
     plait_strbuf_append(l->s, "</title></circle>\n");
 }
 
+/* Arrows over all boxes, so that none is hidden. Waits for the step before are left out: the picture shows one step
+ * that begins on idle queues. */
 static void draw_arrows(const lanes *l) {
     const plait_plan *plan = l->e->plan;
     for (uint32_t s = 0; s < plan->n_steps; s++) {
@@ -211,6 +218,7 @@ static void draw_lane(const lanes *l, int lane, const char *device, const char *
     plait_strbuf_deinit(&name);
 }
 
+/* Six lines with times, from 0 to the end of the step. */
 static void draw_axis(const lanes *l) {
     double y = TOP + LANE * l->n;
     for (int k = 0; k <= TICKS; k++) {
@@ -225,6 +233,7 @@ static void draw_axis(const lanes *l) {
     plait_strbuf_append_char(l->s, '\n');
 }
 
+/* Nothing when times are not known. The host has the first lane; queues that the plan does not use have none. */
 void plait_html_lanes(const plait_explained *e, const plait_forecast *forecast, plait_strbuf *s) {
     const plait_plan *plan = e->plan;
     lanes l = {.e = e, .forecast = forecast, .n = 1, .s = s};

@@ -19,6 +19,7 @@ typedef struct frame {
     plait_strbuf *s;
 } frame;
 
+/* Positions to the right, bytes upwards from the bottom line. */
 static double x_of(const frame *f, double position) {
     return LEFT + position * f->x_unit;
 }
@@ -27,6 +28,7 @@ static double y_of(const frame *f, double bytes) {
     return HEIGHT - BOTTOM - bytes * f->y_unit;
 }
 
+/* Positions are whole columns: a value that lives at one position is one column wide. The title is left open. */
 static void begin_box(const frame *f, const char *class, int32_t first, int32_t last, uint64_t offset,
                       uint64_t size) {
     double width = (last - first + 1) * f->x_unit;
@@ -41,6 +43,8 @@ static void end_box(const frame *f, int32_t first, int32_t last, uint64_t size) 
     plait_strbuf_printf(f->s, ", groups %d to %d</title></rect>\n", first, last);
 }
 
+/* Values in two blues by turns, so that neighbours can be told apart; what came and what the host reads have colours of
+ * their own. A value that takes over another's bytes is drawn where that is. */
 static void draw_values(const frame *f) {
     for (size_t v = 0; v < f->plan->n_values; v++) {
         const plait_plan_value *value = &f->plan->values[v];
@@ -54,6 +58,7 @@ static void draw_values(const frame *f) {
     }
 }
 
+/* After the values: it lies in gaps between them, never on one. */
 static void draw_scratch(const frame *f) {
     const plait_plan *plan = f->plan;
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -74,6 +79,7 @@ static void draw_scratch(const frame *f) {
     }
 }
 
+/* The bytes that are alive as a stair, a corner only where they change; the bound as a line across. */
 static void draw_lines(const frame *f, const int64_t *live) {
     plait_strbuf_printf(f->s, "<path class=live d=\"M%.2f %.2f", x_of(f, 0), y_of(f, 0));
     for (int32_t p = 0; p < f->n_positions; p++)
@@ -84,6 +90,7 @@ static void draw_lines(const frame *f, const int64_t *live) {
                         x_of(f, f->n_positions), LEFT, WIDTH - RIGHT, y, y);
 }
 
+/* Parts of the arena, as a scale. */
 static void draw_bytes(const frame *f) {
     uint64_t top = f->plan->devices[f->device].arena_bytes;
     for (int k = 0; k <= TICKS; k++) {
@@ -108,6 +115,7 @@ static bool begin_of(const plait_explained *e, const plait_forecast *forecast, i
     return false;
 }
 
+/* Five positions or fewer, with the time at which the device begins the group there. */
 static void draw_order(const plait_explained *e, const plait_forecast *forecast, const frame *f) {
     static const char *const anchors[] = {"start", "middle", "end"};
     int n = f->n_positions > TICKS ? TICKS : 1;
@@ -126,6 +134,7 @@ static void draw_order(const plait_explained *e, const plait_forecast *forecast,
     plait_strbuf_append_char(f->s, '\n');
 }
 
+/* The scale is the arena as assigned, so every box fits; the bound lies below its top by what the packing has lost. */
 plait_status plait_html_memory(const plait_explained *e, const plait_forecast *forecast, int device,
                                plait_strbuf *s) {
     const plait_plan_device *row = &e->plan->devices[device];

@@ -1,5 +1,7 @@
-/* The plan as JSON: everything that the text says, and every command, group, node, wait and byte, unfolded. The fields are
- * described in docs/command-line.md. Invariant: only reads; numbers of commands are their places in "commands". */
+/* The plan as JSON: everything that the text says, and every command, group, node, wait and byte, unfolded. The fields
+ * are described in docs/command-line.md. Not here: what the words mean (explain.c). Written straight into the text,
+ * without a tree; names go through the JSON escape, everything else is ours. Invariant: only reads; numbers of commands
+ * are their places in "commands", which "after" and "command" refer to. */
 #include "plan/explain.h"
 
 #include "base/alloc.h"
@@ -14,11 +16,13 @@ typedef struct writer {
     plait_strbuf *s;
 } writer;
 
+/* `key` with its quotes, and with what comes before it: ",\"name\"". */
 static void key_string(plait_strbuf *s, const char *key, const char *text) {
     plait_strbuf_printf(s, "%s:", key);
     plait_strbuf_json_string(s, text);
 }
 
+/* Integers are printed as such; readers that know only doubles are exact up to 2^53. */
 static void key_bytes(plait_strbuf *s, const char *key, uint64_t value) {
     plait_strbuf_printf(s, "%s:%llu", key, (unsigned long long)value);
 }
@@ -32,6 +36,7 @@ static void number_ns(plait_strbuf *s, double ns) {
     plait_strbuf_printf(s, "%.0f", ns);
 }
 
+/* Begin and end in both kinds of step; left out, not null, where times are not known. */
 static void spans(const writer *w, const plait_forecast_span *one, const plait_forecast_span *full) {
     if (!w->e->timed) return;
     for (int k = 0; k < 2; k++) {
@@ -46,6 +51,7 @@ static void spans(const writer *w, const plait_forecast_span *one, const plait_f
 
 /* ---- devices ---- */
 
+/* Only queues that the plan uses. */
 static void queues(const writer *w, int d) {
     const plait_plan *plan = w->e->plan;
     bool any = false;
@@ -66,7 +72,7 @@ static void queues(const writer *w, int d) {
     plait_strbuf_append_char(w->s, ']');
 }
 
-/* Bytes in use from a position on, wherever they change. */
+/* Bytes in use from a position on, wherever they change: pairs of position and bytes, which a reader draws as steps. */
 static plait_status memory(const writer *w, int d) {
     int32_t n = w->e->plan->devices[d].n_positions;
     int64_t *live = plait_alloc_array((size_t)n + 1, sizeof *live);
@@ -109,6 +115,7 @@ static plait_status device(const writer *w, int d) {
 
 /* ---- commands ---- */
 
+/* The number of the transfer ties a send to its receive. */
 static void transfer(const writer *w, const plait_plan_step *step) {
     const plait_plan *plan = w->e->plan;
     const plait_plan_transfer *row = &plan->transfers[step->item];
@@ -118,6 +125,7 @@ static void transfer(const writer *w, const plait_plan_step *step) {
     key_string(w->s, ",\"route\"", plait_explain_route(row->route));
 }
 
+/* Bytes are those of both kinds of step; a launch has none, its groups say what they read. */
 static void command(const writer *w, uint32_t s) {
     const plait_plan *plan = w->e->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -153,6 +161,7 @@ static void command(const writer *w, uint32_t s) {
 
 /* ---- groups ---- */
 
+/* Every other device, with a time or the reason why not; empty for one device. */
 static void alternatives(const writer *w, const plait_plan_segment *segment, const plait_group *group) {
     const plait_plan *plan = w->e->plan;
     bool any = false;
@@ -175,6 +184,7 @@ static void alternatives(const writer *w, const plait_plan_segment *segment, con
     plait_strbuf_append_char(w->s, ']');
 }
 
+/* Nodes with their own cause: fused nodes may be there for different reasons. */
 static void members(const writer *w, const plait_plan_segment *segment, const plait_group *group) {
     plait_strbuf name;
     plait_strbuf_init(&name, 0);
@@ -195,6 +205,7 @@ static void members(const writer *w, const plait_plan_segment *segment, const pl
     plait_strbuf_append_char(w->s, ']');
 }
 
+/* Cause and reason of the group are those of its first node. */
 static void group(const writer *w, uint32_t g) {
     const plait_plan *plan = w->e->plan;
     const plait_explained_group *row = &w->e->groups[g];
@@ -222,6 +233,7 @@ static void group(const writer *w, uint32_t g) {
 
 /* ---- the whole ---- */
 
+/* plait_plan_facts, and the bounds of the dims that they are for. */
 static void facts(const writer *w) {
     const plait_plan *plan = w->e->plan;
     const plait_plan_facts *f = &plan->facts;

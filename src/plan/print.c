@@ -35,6 +35,7 @@ typedef struct printer {
 
 /* ---- making lines ---- */
 
+/* A first failure stays in `status` and stops all growing; what is appended to the text then belongs to no line. */
 static void begin_line(printer *p) {
     if (p->status == PLAIT_OK)
         p->status =
@@ -43,6 +44,7 @@ static void begin_line(printer *p) {
         p->lines[p->n_lines] = (line){.begin = p->text.length, .first_number = p->n_numbers};
 }
 
+/* The hash is of the text with the marks in it, so lines of different blocks have the same one. */
 static void end_line(printer *p) {
     if (p->status != PLAIT_OK || plait_strbuf_status(&p->text) != PLAIT_OK) return;
     line *l = &p->lines[p->n_lines++];
@@ -51,7 +53,8 @@ static void end_line(printer *p) {
     l->hash = plait_hash_bytes(p->text.bytes + l->begin, l->length, 0);
 }
 
-/* A name of something of a block: its number is kept apart where the name says it. */
+/* A name of something of a block: its number is kept apart where the name says it. Only one number of a name is kept
+ * apart, the first that stands between dots. */
 static void add_name(printer *p, const char *name, int32_t block) {
     size_t n;
     const char *at = plait_explain_block(name, block, &n);
@@ -65,6 +68,7 @@ static void add_name(printer *p, const char *name, int32_t block) {
     plait_explain_clean(&p->text, at + n);
 }
 
+/* The block is the first member's: groups do not reach over blocks where names repeat. */
 static void add_members(printer *p, const plait_plan_segment *segment, const plait_group *group) {
     plait_strbuf members;
     const plait_segment_node *first = &segment->nodes[segment->prepared.order[group->first]];
@@ -91,6 +95,7 @@ static void add_step_name(printer *p, uint32_t s) {
 
 /* ---- cells ---- */
 
+/* Right-aligned, by bytes; cells are ASCII. */
 static void add_padded(plait_strbuf *s, plait_strbuf *cell, int width) {
     int n = (int)cell->length;
     plait_strbuf_inherit(s, cell);
@@ -98,6 +103,7 @@ static void add_padded(plait_strbuf *s, plait_strbuf *cell, int width) {
     plait_strbuf_clear(cell);
 }
 
+/* Two columns, or none where times are not known. */
 static void add_times(printer *p, const plait_forecast_span *one, const plait_forecast_span *full) {
     plait_strbuf cell;
     plait_strbuf_init(&cell, 0);
@@ -121,6 +127,7 @@ static void add_bytes(printer *p, uint64_t bytes) {
 
 /* ---- commands ---- */
 
+/* What a command waits for, in words that can be found in the lines before it. */
 static void add_waits(printer *p, const plait_plan_step *step) {
     const plait_plan *plan = p->e->plan;
     for (uint32_t w = 0; w < step->n_waits; w++) {
@@ -133,6 +140,7 @@ static void add_waits(printer *p, const plait_plan_step *step) {
     }
 }
 
+/* Where a node is because its weights are, it goes without saying that they are nowhere else. */
 static bool says_more(const plait_placement *placement, const char *reason) {
     return placement->cause != PLAIT_CAUSE_WEIGHTS || strcmp(reason, "its weights are not there") != 0;
 }
@@ -155,6 +163,7 @@ static void add_alternatives(printer *p, const plait_plan_segment *segment, cons
     }
 }
 
+/* A line: who, times, bytes, why there, and what the others would take. The head of the columns is in print_head(). */
 static void add_group(printer *p, uint32_t g) {
     const plait_plan *plan = p->e->plan;
     const plait_explained_group *row = &p->e->groups[g];
@@ -182,6 +191,7 @@ static void add_group(printer *p, uint32_t g) {
     end_line(p);
 }
 
+/* A line for the launch with what it waits for, then one for each group. */
 static void add_launch(printer *p, uint32_t s) {
     const plait_plan_step *step = &p->e->plan->steps[s];
     const plait_plan_segment *segment = &p->e->plan->segments[step->item];
@@ -254,7 +264,9 @@ static int32_t shift_of(const printer *p, size_t i, size_t period) {
     return 0;
 }
 
-/* The repetition that begins at line i and covers most lines; times 1 when nothing repeats. */
+/* The repetition that begins at line i and covers most lines; times 1 when nothing repeats. Time: lines times periods,
+ * but lines are compared only where the first of them hash alike; each repetition that is found is skipped afterwards.
+ * Periods beyond MOST_PERIOD lines would be blocks that nobody reads anyway. */
 static fold find_fold(const printer *p, size_t i) {
     fold best = {1, 1, 0};
     for (size_t period = 1; period <= MOST_PERIOD && i + 2 * period <= p->n_lines; period++) {
@@ -268,6 +280,8 @@ static fold find_fold(const printer *p, size_t i) {
     return best;
 }
 
+/* Marks become numbers, or ranges of them ("3-27", with "/6" where not every block is one), and columns become spaces
+ * up to the width that names usually have. */
 static void write_line(const printer *p, size_t i, const fold *f, plait_strbuf *out) {
     const line *l = &p->lines[i];
     size_t begin = out->length, number = l->first_number;
@@ -300,6 +314,7 @@ static void write_lines(const printer *p, plait_strbuf *out) {
 
 /* ---- the head ---- */
 
+/* One item, then at the bounds: in this order everywhere. */
 static void print_both(const printer *p, double one_ns, double full_ns, plait_strbuf *s) {
     (void)p;
     plait_explain_time(s, one_ns);
@@ -364,6 +379,7 @@ static void print_device(const printer *p, int d, plait_strbuf *s) {
     print_queues(p, d, s);
 }
 
+/* Everything that is true of the plan as a whole, and the names of the columns. */
 static void print_head(const printer *p, plait_strbuf *s) {
     const plait_plan *plan = p->e->plan;
     const plait_plan_facts *f = &plan->facts;
@@ -394,6 +410,7 @@ static void print_head(const printer *p, plait_strbuf *s) {
                                                         : "    weights  why there\n");
 }
 
+/* Lines are made before the head is written: forecasts may fail, and then nothing of the text is needed. */
 static plait_status print(printer *p, plait_arena *arena, plait_strbuf *out) {
     const plait_plan *plan = p->e->plan;
     PLAIT_TRY(plait_forecast_smallest(p->e, arena, &p->one));

@@ -1,5 +1,7 @@
-/* Ids from the host are checked before a step is submitted: every run-time input that an op reads as ids, positions
- * or tables, when the host wrote it. What values are legal is the op's own knowledge (its check_runtime).
+/* Ids from the host are checked before a step is submitted: every run-time input that an op reads as ids, positions or
+ * tables, when the host wrote it. What values are legal is the op's own knowledge (its check_runtime). Not here: ids
+ * that a device makes, which kernels guard by themselves, as no host sees them in time.
+ *
  * Invariant: a step whose host-written ids break a rule is not submitted. */
 #include "run/run.h"
 
@@ -8,6 +10,7 @@
 
 #include <string.h>
 
+/* A view of an input counts as well, at its offset. NULL for what is computed, stored or absent. */
 void *plait_run_host_copy(const plait_run *run, uint32_t tensor_id) {
     const plait_plan *plan = run->plan;
     const plait_graph_tensor *tensor = &plan->graph->tensors[tensor_id];
@@ -31,6 +34,8 @@ static bool same_check(const plait_graph *graph, const plait_graph_node *a, cons
     return true;
 }
 
+/* A model's layers all read the same positions and tables: a few dozen checks are left of thousands of nodes. Made
+ * once, since what is alike depends on the graph only. */
 plait_status plait_run_list_checks(plait_run *run) {
     const plait_graph *graph = run->plan->graph;
     run->checks = plait_alloc_array(graph->n_nodes, sizeof *run->checks);
@@ -48,6 +53,7 @@ plait_status plait_run_list_checks(plait_run *run) {
     return PLAIT_OK;
 }
 
+/* With shapes at the current dims, so ids beyond what the step uses are not looked at. Allocates nothing. */
 plait_status plait_run_check_ids(const plait_run *run) {
     const plait_graph *graph = run->plan->graph;
     for (size_t k = 0; k < run->n_checks; k++) {

@@ -28,7 +28,8 @@ static size_t pieces_of(const plait_plan *plan, const plait_plan_step *step) {
     return plait_part_pieces(&plan->transfers[step->item].part, boxes_on(plan, step->device));
 }
 
-/* The box with the pitches of the two sides as the step's command has them. */
+/* The box with the pitches of the two sides as the step's command has them. A part speaks of storage and staging, a
+ * command of source and target. */
 static plait_box turn_box(const plait_plan_step *step, plait_box box) {
     plait_box turned = box;
     if (step->kind == PLAIT_STEP_SEND) return box; /* from the storage to staging */
@@ -40,7 +41,7 @@ static plait_box turn_box(const plait_plan_step *step, plait_box box) {
     return turned;
 }
 
-/* The i-th piece of a transfer step at the given dims. */
+/* The i-th piece of a transfer step at the given dims. `dims` NULL: at the bounds. */
 static plait_box piece_of(const plait_plan *plan, const plait_plan_step *step, size_t i, const int64_t *dims,
                           uint64_t storage_bytes, uint64_t *out_offset, uint64_t *out_staging_offset) {
     plait_box box;
@@ -51,12 +52,15 @@ static plait_box piece_of(const plait_plan *plan, const plait_plan_step *step, s
 
 /* ---- commands ---- */
 
+/* What a command is made for: a run and one of its places. */
 typedef struct filler {
     plait_run *run;
     int place;
     plait_run_place *at;
 } filler;
 
+/* Bytes of a value, from `offset` on, in the buffer of its slot; a value lies in one chunk of the arena, so cutting its
+ * beginning is enough. */
 static plait_region value_region(const filler *f, uint32_t value, uint64_t offset, uint64_t size) {
     const plait_plan_value *row = &f->run->plan->values[value];
     uint32_t slot = row->slot;
@@ -65,6 +69,7 @@ static plait_region value_region(const filler *f, uint32_t value, uint64_t offse
     return (plait_region){f->at->slots[row->device][slot], at + offset, size};
 }
 
+/* Behind the room for hand-over. The list was sized for all that can be added. */
 static plait_command *add_command(plait_run_list *list, plait_command_kind kind) {
     plait_command *c = &list->commands[list->room + list->n_commands++];
     *c = (plait_command){.kind = kind};
@@ -88,12 +93,15 @@ static void *host_address(plait_region region) {
     return region.size_bytes ? (uint8_t *)region.buffer->host + region.offset : NULL;
 }
 
+/* Each place has its own part of the staging, each transfer its own range in that. */
 static uint8_t *staging_address(const filler *f, const plait_plan_transfer *transfer, uint64_t staged) {
     return f->run->transfer_staging.bytes + (uint64_t)f->place * f->run->plan->transfer_staging_bytes +
            transfer->staging_offset + staged;
 }
 
-/* One piece of a transfer: `bytes` at most, from its offset in the storage on. */
+/* One piece of a transfer: `bytes` at most, from its offset in the storage on. The region is as large as the piece at
+ * the bounds; what a step really moves of it is in `size` or in the box, both read when the command runs. With boxes
+ * the region spans all rows; without, a piece is one row. */
 static void add_piece(const filler *f, size_t s, plait_run_list *list, const plait_box *piece,
                       uint64_t offset, uint64_t staged, uint64_t bytes) {
     const plait_plan_step *step = &f->run->plan->steps[s];
@@ -123,7 +131,8 @@ static void add_piece(const filler *f, size_t s, plait_run_list *list, const pla
     }
 }
 
-/* Rows by ids may lie anywhere in the part; where they do, a step says. */
+/* Rows by ids may lie anywhere in the part; where they do, a step says. Until then the region is all of the part.
+ * `moves` remembers the commands for that. */
 static void add_row_pieces(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan_step *step = &f->run->plan->steps[s];
     const plait_plan_part *part = &f->run->plan->transfers[step->item].part;
@@ -134,6 +143,7 @@ static void add_row_pieces(const filler *f, size_t s, plait_run_list *list) {
     }
 }
 
+/* The span of each piece at the bounds is what its region must cover, on the side whose pitches are the storage's. */
 static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -154,7 +164,9 @@ static void add_pieces(const filler *f, size_t s, plait_run_list *list) {
 
 /* ---- pieces of a step ---- */
 
-/* Moves a command to where its rows are: the list is in nobody's hands between two steps. */
+/* Moves a command to where its rows are: the list is in nobody's hands between two steps. By the command's kind, which
+ * says which sides are regions. From the rows' beginning the region reaches to the end of the part: how long the rows
+ * are, the box or size says. */
 static void place_rows(const filler *f, const plait_plan_step *step, plait_command *c, uint64_t offset,
                        uint64_t staged) {
     const plait_plan_transfer *transfer = &f->run->plan->transfers[step->item];
@@ -175,6 +187,8 @@ static void place_rows(const filler *f, const plait_plan_step *step, plait_comma
     }
 }
 
+/* Reads the ids that the host has written for this step, and cuts the rows they name into pieces. Pieces without rows
+ * move nothing. */
 static void set_row_pieces(const filler *f, size_t s) {
     plait_run *run = f->run;
     const plait_plan *plan = run->plan;
@@ -195,6 +209,7 @@ static void set_row_pieces(const filler *f, size_t s) {
     }
 }
 
+/* For the dims of the coming step. Plans without transfers have nothing to do here. */
 void plait_run_set_pieces(plait_run *run, int place) {
     const plait_plan *plan = run->plan;
     filler f = {run, place, &run->places[place]};
@@ -216,6 +231,7 @@ void plait_run_set_pieces(plait_run *run, int place) {
 
 /* ---- other commands ---- */
 
+/* From staging, or from the mapped device that has the input. */
 static void add_input(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -229,6 +245,7 @@ static void add_input(const filler *f, size_t s, plait_run_list *list) {
                  &f->at->input_sizes[step->item], NULL, plait_run_trace_of_step(f->run, f->place, s));
 }
 
+/* Into the place's own part of the output staging, valid until the place is used again. */
 static void add_output(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -240,6 +257,7 @@ static void add_output(const filler *f, size_t s, plait_run_list *list) {
                  &f->at->output_sizes[step->item], NULL, plait_run_trace_of_step(f->run, f->place, s));
 }
 
+/* A launch names the arrays of buffers and dims of its place, which are filled before each step. */
 static void add_launch(const filler *f, size_t s, plait_run_list *list) {
     const plait_plan_step *step = &f->run->plan->steps[s];
     plait_command *c = add_command(list, PLAIT_COMMAND_LAUNCH);
@@ -249,6 +267,9 @@ static void add_launch(const filler *f, size_t s, plait_run_list *list) {
     c->launch.trace = plait_run_trace_of_step(f->run, f->place, s);
 }
 
+/* Before the command that waits. The value is read when the queue gets there, so it stands in the place: among this
+ * step's signals or those of the step before. What the device cannot see is asked of the relay, in the order of the
+ * source's values: first those of the step before, whose values are smaller. */
 static void add_waits(const filler *f, const plait_plan_step *step, plait_run_list *list) {
     const plait_plan *plan = f->run->plan;
     for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
@@ -270,6 +291,7 @@ static void add_waits(const filler *f, const plait_plan_step *step, plait_run_li
     }
 }
 
+/* Behind the command. Its value is promised at submission. */
 static void add_signal(const filler *f, const plait_plan_step *step, plait_run_list *list) {
     if (!step->signal) return;
     plait_command *c = add_command(list, PLAIT_COMMAND_SIGNAL);
@@ -284,7 +306,8 @@ static int by_rank(const void *a, const void *b) {
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* As many chunks as the plan has; the context's arena may have more. */
+/* As many chunks as the plan has; the context's arena may have more. Chunks beyond the plan's own would be slots that
+ * no program knows. */
 static void use_arena(const filler *f, int d) {
     const plait_plan *plan = f->run->plan;
     const plait_context_entry *entry = &plan->context->devices[d];
@@ -295,6 +318,8 @@ static void use_arena(const filler *f, int d) {
     }
 }
 
+/* In the order of the plan's steps, so each queue's list is in the order that was proved. Also called when the context
+ * has replaced an arena: then everything is made anew, in the same room. */
 void plait_run_fill_lists(plait_run *run, int place) {
     const plait_plan *plan = run->plan;
     filler f = {run, place, &run->places[place]};
@@ -316,6 +341,8 @@ void plait_run_fill_lists(plait_run *run, int place) {
 
 /* ---- room ---- */
 
+/* Room in front of a list for one wait for each other queue: more cannot be handed over. `before` holds values of the
+ * step before, copied at submission, as that step's place may be in use again when they are read. */
 static plait_status reserve_place(plait_run *run, plait_run_place *place, const size_t *n_commands,
                                   size_t n_waits) {
     size_t n_queues = run->plan->n_queues;
@@ -341,7 +368,7 @@ static plait_status reserve_place(plait_run *run, plait_run_place *place, const 
     return PLAIT_OK;
 }
 
-/* How each queue of the plan waits for each queue that there is. */
+/* How each queue of the plan waits for each queue that there is. With one device nobody waits for another queue. */
 static plait_status find_sources(plait_run *run) {
     const plait_plan *plan = run->plan;
     plait_context *context = plan->context;
@@ -375,6 +402,8 @@ static plait_status reserve_relay(plait_run *run) {
     return PLAIT_OK;
 }
 
+/* Counts first: commands of each queue (its waits, pieces and one signal a step), pieces of all transfers, signals. All
+ * tables of a place then have their final size. */
 plait_status plait_run_reserve_lists(plait_run *run) {
     const plait_plan *plan = run->plan;
     size_t *n_commands = plait_alloc_array(plan->n_queues, sizeof *n_commands);

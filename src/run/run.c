@@ -1,8 +1,11 @@
-/* A run: creating it, setting dims and inputs, stepping, waiting, reading outputs. The command lists are made in lists.c
- * and handed over in submit.c; tracing is in trace.c.
+/* A run: creating it, setting dims and inputs, stepping, waiting, reading outputs. Not here: the command lists, which
+ * are made in lists.c and handed over in submit.c; tracing (trace.c); what ids are legal (ids.c).
  *
- * Invariant: a step allocates nothing. Inputs of step s lie at place s % depth, which the host may fill once step
- * s - depth has ended; outputs likewise. */
+ * A run is driven by one thread. What other runs share with it, queues and arenas of the context, is touched under the
+ * submit lock in submit.c only.
+ *
+ * Invariant: a step allocates nothing. Inputs of step s lie at place s % depth, which the host may fill once step s -
+ * depth has ended; outputs likewise. */
 #include "run/run.h"
 
 #include "base/alloc.h"
@@ -15,7 +18,9 @@
 
 /* ---- creating ---- */
 
-/* Host memory for all places, pinned where a device that is not mapped offers it. Zeroed. */
+/* Host memory for all places, pinned where a device that is not mapped offers it. Zeroed. The first device that pins
+ * host memory gives it; one that has none to give is passed over, any other failure is one. Zeroed, so that what the
+ * host does not write is the same in every run. */
 static plait_status open_staging(plait_run *run, uint64_t place_bytes, plait_run_staging *out) {
     const plait_context *context = run->plan->context;
     uint64_t size_bytes;
@@ -44,6 +49,8 @@ static void close_staging(plait_run_staging *staging) {
         free(staging->bytes);
 }
 
+/* `dims` begin at their bounds, as the interface says; those of a place are copied from them at each step, because the
+ * host may set the next step's while this one is in flight. */
 static plait_status open_places(plait_run *run) {
     const plait_plan *plan = run->plan;
     size_t n_dims = plan->graph->n_dims, n_devices = (size_t)plan->context->n_devices;
@@ -82,6 +89,8 @@ static plait_status open_inputs(plait_run *run, int d, int p, plait_buffer **out
     return PLAIT_OK;
 }
 
+/* Slots of a device for one place. Those of the arena stay NULL here: its buffers may be replaced while the run lives,
+ * so they are filled in with the lists. */
 static plait_status open_device(plait_run *run, int d, int p) {
     const plait_residence_device *resident = &run->plan->residence->devices[d];
     size_t n_slots = plait_plan_slot_count(run->plan, d);
@@ -94,12 +103,15 @@ static plait_status open_device(plait_run *run, int d, int p) {
     return PLAIT_OK;
 }
 
+/* By the residence, not by this plan: the buffers of a session's state hold what all plans of the model touch. */
 static bool needs_state(const plait_plan *plan) {
     for (int d = 0; d < plan->context->n_devices; d++)
         if (plan->residence->devices[d].state_bytes) return true;
     return false;
 }
 
+/* The state must be of this very residence: offsets in it are the residence's. Lists come last, they point into
+ * everything else. */
 static plait_status open_run(plait_run *run, const plait_run_options *options) {
     plait_plan *plan = run->plan;
     if (!plan->residence->loaded) return plait_error(PLAIT_WRONG_STATE, "its residence is not loaded");
@@ -123,6 +135,7 @@ static plait_status open_run(plait_run *run, const plait_run_options *options) {
     return PLAIT_OK;
 }
 
+/* What was made before a failure is freed by the ordinary destroy, which takes a half-made run. */
 plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run_options *options) {
     plait_run *run = plait_alloc_array(1, sizeof *run);
     if (!run) return plait_error_memory("run", sizeof *run);
@@ -145,6 +158,7 @@ static void finish_queues(plait_run *run) {
     if (run->submitted) plait_run_forget(run);
 }
 
+/* Lists and arrays of slots are the place's; buffers in the slots are not. */
 static void close_place(plait_run *run, plait_run_place *place) {
     for (int d = 0; place->slots && d < run->plan->context->n_devices; d++) free(place->slots[d]);
     for (size_t q = 0; place->lists && q < run->plan->n_queues; q++) free(place->lists[q].commands);
@@ -162,6 +176,8 @@ static void close_place(plait_run *run, plait_run_place *place) {
     free(place->requests);
 }
 
+/* First nothing is in flight any more, then everything goes: devices may read lists, staging and dims until their
+ * commands are done. */
 void plait_run_destroy(plait_run *run) {
     if (!run) return;
     size_t n_devices = (size_t)run->plan->context->n_devices;
@@ -188,6 +204,7 @@ void plait_run_destroy(plait_run *run) {
 
 /* ---- names ---- */
 
+/* Searched by name once; loops use the index. */
 plait_status plait_run_dim_index(const plait_run *run, const char *name, int *out_index) {
     const plait_graph *graph = run->plan->graph;
     for (size_t d = 0; d < graph->n_dims; d++)
@@ -195,6 +212,8 @@ plait_status plait_run_dim_index(const plait_run *run, const char *name, int *ou
     return plait_error(PLAIT_NOT_FOUND, "run of %s: there is no dim \"%s\"", run->plan->name, name);
 }
 
+/* An input that several devices read has several rows; the first stands for all, since they share one place of the
+ * host's. */
 plait_status plait_run_input_index(const plait_run *run, const char *name, int *out_index) {
     const plait_plan *plan = run->plan;
     for (size_t i = 0; i < plan->n_inputs; i++)
@@ -213,6 +232,7 @@ plait_status plait_run_output_index(const plait_run *run, const char *name, int 
 
 /* ---- before a step ---- */
 
+/* 0 is legal. What cannot be computed with more than the bound was proved for no more. */
 plait_status plait_run_set_dim_at(plait_run *run, int index, int64_t value) {
     const plait_graph *graph = run->plan->graph;
     if (index < 0 || (size_t)index >= graph->n_dims)
@@ -231,7 +251,8 @@ plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value) 
     return plait_run_set_dim_at(run, index, value);
 }
 
-/* Waits until step number `step` (from 0) has ended. */
+/* Waits until step number `step` (from 0) has ended. Only queues that are awaited are asked: whose end brings along all
+ * others' (order.c). The values are still in the step's place, which nobody uses again before the step has ended. */
 static plait_status wait_step(plait_run *run, uint64_t step) {
     const plait_plan *plan = run->plan;
     const plait_run_place *place = &run->places[step % (uint64_t)run->depth];
@@ -246,7 +267,8 @@ static plait_status wait_step(plait_run *run, uint64_t step) {
     return PLAIT_OK;
 }
 
-/* The run can not go on; neither can the context, whose queue has failed. */
+/* The run can not go on; neither can the context, whose queue has failed. Both remember the first failure, and each
+ * gives it to whoever comes next. */
 static plait_status fail_run(plait_run *run, plait_status status) {
     plait_context *context = run->plan->context;
     run->failed = true;
@@ -257,7 +279,8 @@ static plait_status fail_run(plait_run *run, plait_status status) {
     return status;
 }
 
-/* Waits until the places of the coming step are free. */
+/* Waits until the places of the coming step are free. Called by everything that touches the coming step's place; waited
+ * for once a step, not with every input. The first `depth` steps find theirs unused. */
 static plait_status wait_place(plait_run *run) {
     if (run->failed) return plait_error_raise(&run->failure);
     if (run->step < (uint64_t)run->depth || run->place_free_for == run->step) return PLAIT_OK;
@@ -269,6 +292,7 @@ static plait_status wait_place(plait_run *run) {
     return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
 }
 
+/* In the host's staging, or directly in the buffer of a mapped device, of the coming step's place. */
 void *plait_run_input_bytes(const plait_run *run, size_t index) {
     const plait_plan *plan = run->plan;
     const plait_plan_input *input = &plan->inputs[index];
@@ -281,6 +305,8 @@ void *plait_run_input_bytes(const plait_run *run, size_t index) {
     return (uint8_t *)buffer->host + value->offset;
 }
 
+/* The pointer is good until the step is submitted; then the bytes are the devices'. Capacity is that at the bounds,
+ * whatever the dims are. */
 plait_status plait_run_input_at(plait_run *run, int index, void **out_bytes, uint64_t *out_size_bytes) {
     const plait_plan *plan = run->plan;
     if (index < 0 || (size_t)index >= plan->n_inputs)
@@ -298,6 +324,7 @@ plait_status plait_run_input(plait_run *run, const char *input, void **out_bytes
     return plait_run_input_at(run, index, out_bytes, out_size_bytes);
 }
 
+/* At the dims of the coming step: those of steps in flight are in their places. */
 uint64_t plait_run_span_now(const plait_run *run, uint32_t tensor_id) {
     const plait_graph_tensor *tensor = &run->plan->graph->tensors[tensor_id];
     plait_operand operand = tensor->shape;
@@ -306,6 +333,7 @@ uint64_t plait_run_span_now(const plait_run *run, uint32_t tensor_id) {
     return (uint64_t)plait_operand_span_bytes(&operand);
 }
 
+/* By the current dims, so they must be set before. Fewer bytes leave the rest as it was. */
 plait_status plait_run_write(plait_run *run, const char *input, const void *bytes, uint64_t size_bytes) {
     int index = 0;
     void *staging;
@@ -324,6 +352,7 @@ plait_status plait_run_write(plait_run *run, const char *input, const void *byte
 
 /* ---- the step ---- */
 
+/* The few integers that commands read through pointers: dims, bytes of inputs and outputs, pieces of transfers. */
 static void set_sizes(plait_run *run, int p) {
     const plait_plan *plan = run->plan;
     plait_run_place *place = &run->places[p];
@@ -336,6 +365,8 @@ static void set_sizes(plait_run *run, int p) {
     plait_run_set_pieces(run, p);
 }
 
+/* Everything that can be wrong with the step is found before any queue knows of it; a refused step leaves the run as it
+ * was. `step` counts only what was submitted. */
 plait_status plait_run_step(plait_run *run) {
     int place = (int)(run->step % (uint64_t)run->depth);
     PLAIT_TRY(wait_place(run));
@@ -351,6 +382,7 @@ plait_status plait_run_step(plait_run *run) {
     return PLAIT_OK;
 }
 
+/* Of the last step alone: queues run in order, so the ones before have ended too. */
 plait_status plait_run_wait(plait_run *run) {
     if (run->failed) return plait_error_raise(&run->failure);
     if (run->step == 0) return PLAIT_OK;
@@ -359,6 +391,8 @@ plait_status plait_run_wait(plait_run *run) {
     return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
 }
 
+/* Outputs lie in the place of the last step, which the step after the next but one (with the usual depth of 2) will use
+ * again. */
 plait_status plait_run_output_at(plait_run *run, int index, const void **out_bytes,
                                  uint64_t *out_size_bytes) {
     const plait_plan *plan = run->plan;

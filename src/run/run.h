@@ -113,9 +113,9 @@ plait_launch_trace *plait_run_trace_of_hand_over(plait_run *run, int place, size
 /* Room for no spans: traces are there, whoever points to them. */
 plait_status plait_run_trace_init(plait_run *run);
 void plait_run_trace_deinit(plait_run *run);
-/* The host begins to hand over the coming step; has done so; waited since begin_ns. Nothing unless tracing. */
 /* What shapes do not tell and predictions depend on: how many keys a query of the next step sees on average. */
 void plait_run_note_keys(plait_run *run, uint64_t keys);
+/* The host begins to hand over the coming step; has done so; waited since begin_ns. Nothing unless tracing. */
 void plait_run_trace_step(plait_run *run);
 void plait_run_trace_submitted(plait_run *run);
 void plait_run_trace_waited(plait_run *run, uint64_t begin_ns);

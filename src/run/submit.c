@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+/* Values of this step's signals: the next ones of each queue, in the order in which the step makes them. `before` takes
+ * those of the step before, for waits that reach back. */
 static void promise(plait_run *run, plait_run_place *place) {
     const plait_plan *plan = run->plan;
     const plait_run_place *last = &run->places[(run->step + (uint64_t)run->depth - 1) % (uint64_t)run->depth];
@@ -25,6 +27,8 @@ static void promise(plait_run *run, plait_run_place *place) {
     }
 }
 
+/* Nothing of the step was submitted, so nobody waits for its values: the next step, of whichever run, may have them.
+ * The lock has not been let go in between. */
 static void take_back_promises(plait_run *run) {
     for (uint32_t q = 0; q < run->plan->n_queues; q++)
         if (run->plan->queues[q].n_steps)
@@ -33,7 +37,8 @@ static void take_back_promises(plait_run *run) {
 
 /* ---- hand-over ---- */
 
-/* The value of queue `other` that queue `q` has to wait for before the step; 0: none. */
+/* The value of queue `other` that queue `q` has to wait for before the step; 0: none. The largest over the devices that
+ * q touches; timelines only grow, so it covers the rest. */
 static uint64_t handed_value(const plait_run *run, uint32_t q, uint32_t other) {
     const plait_context *context = run->plan->context;
     uint64_t value = 0;
@@ -45,7 +50,8 @@ static uint64_t handed_value(const plait_run *run, uint32_t q, uint32_t other) {
     return value;
 }
 
-/* Puts waits in front of a queue's list; returns how many. */
+/* Puts waits in front of a queue's list; returns how many. Filled backwards from the step's own commands. `kept` is
+ * what the wait reads; it is set to 0 where there is none, for the relay. */
 static int add_hand_over(plait_run *run, plait_run_place *place, uint32_t q) {
     const plait_plan *plan = run->plan;
     plait_run_list *list = &place->lists[q];
@@ -73,7 +79,8 @@ static bool takes_over(const plait_run *run) {
     return false;
 }
 
-/* From now on others wait for this run where it touches devices. */
+/* From now on others wait for this run where it touches devices. Queues that do not touch the device keep 0, or what
+ * this run promised there before. Only after everything was submitted. */
 static void take_devices(plait_run *run) {
     const plait_plan *plan = run->plan;
     for (int d = 0; d < plan->context->n_devices; d++) {
@@ -99,6 +106,7 @@ void plait_run_forget(plait_run *run) {
 
 /* ---- submitting ---- */
 
+/* The hand-over's waits and the step's commands are one list. */
 static plait_status submit_list(plait_run *run, plait_run_place *place, uint32_t q, int n_waits) {
     const plait_run_list *list = &place->lists[q];
     plait_context_queue *queue = plait_context_queue_at(run->plan->context, q);
@@ -106,7 +114,9 @@ static plait_status submit_list(plait_run *run, plait_run_place *place, uint32_t
                                                 list->n_commands + n_waits);
 }
 
-/* Asks the relay for what the submitted lists wait for and their devices cannot see. */
+/* Asks the relay for what the submitted lists wait for and their devices cannot see. After submitting: the relay passes
+ * on what is promised, in the order of each source's values. Asked after a failure too, since queues that got their
+ * lists wait for it. */
 static void ask_relay(const plait_run *run, const plait_run_place *place, bool hand_over) {
     const plait_plan *plan = run->plan;
     plait_relay *relay = plan->context->relay;
@@ -124,7 +134,9 @@ static void ask_relay(const plait_run *run, const plait_run_place *place, bool h
     }
 }
 
-/* Part of a step is on its way and the rest never will be: queues that wait for the rest must not wait for ever. */
+/* Part of a step is on its way and the rest never will be: queues that wait for the rest must not wait for ever. Queues
+ * from `first` on got no list: their timelines fail, and with them all who wait. The run and the context are of no use
+ * any more. */
 static plait_status abandon(plait_run *run, uint32_t first, plait_status status) {
     const plait_plan *plan = run->plan;
     plait_error_record failure;
@@ -140,6 +152,8 @@ static plait_status abandon(plait_run *run, uint32_t first, plait_status status)
     return plait_error_raise(&failure);
 }
 
+/* The first list that is refused, before any was accepted, has done no harm: the step can be made again. Later ones
+ * leave part of the step under way. */
 static plait_status submit_all(plait_run *run, plait_run_place *place) {
     const plait_plan *plan = run->plan;
     bool hand_over = takes_over(run);
@@ -162,6 +176,8 @@ static plait_status submit_all(plait_run *run, plait_run_place *place) {
     return status;
 }
 
+/* One lock for all runs of the context, held as long as handing over takes and never while anything is waited for (on
+ * inline queues the commands run meanwhile). A context that has failed takes no more steps. */
 plait_status plait_run_submit(plait_run *run, int p) {
     plait_context *context = run->plan->context;
     plait_run_place *place = &run->places[p];

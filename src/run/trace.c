@@ -32,7 +32,8 @@ plait_launch_trace *plait_run_trace_of_hand_over(plait_run *run, int place, size
     return plait_run_trace_of_step(run, place, run->plan->n_steps + run->plan->n_waits + queue);
 }
 
-/* Spans of one step in trace number k. */
+/* Spans of one step in trace number k. The most that one step can have, so that recording needs no check of room beside
+ * the capacity. */
 static size_t spans_of(const plait_run *run, size_t k) {
     const plait_plan *plan = run->plan;
     if (k >= plan->n_steps + plan->n_waits) return plan->n_queues; /* waits for every other queue, at most */
@@ -44,13 +45,15 @@ static size_t spans_of(const plait_run *run, size_t k) {
     return plait_part_pieces(&plan->transfers[step->item].part, boxes);
 }
 
+/* The traces exist from the beginning, because commands point to them; recording or not is their capacity. */
 plait_status plait_run_trace_init(plait_run *run) {
     run->trace.n_spans = run->plan->n_steps + run->plan->n_waits + run->plan->n_queues;
     run->trace.spans = plait_alloc_array((size_t)run->depth * run->trace.n_spans, sizeof *run->trace.spans);
     return run->trace.spans ? PLAIT_OK : plait_error_memory("run", run->trace.n_spans);
 }
 
-/* Ends recording; traces stay where commands point to them. */
+/* Ends recording; traces stay where commands point to them. The caller has waited for the run, so no device writes into
+ * what is freed. */
 static void forget(plait_run *run) {
     struct plait_run_trace *trace = &run->trace;
     for (size_t i = 0; trace->spans && i < (size_t)run->depth * trace->n_spans; i++) {
@@ -74,6 +77,9 @@ void plait_run_trace_deinit(plait_run *run) {
 
 /* ---- recording ---- */
 
+/* `rounds` of all places. A few steps more than have spans are recorded by their beginning: a span is told to belong to
+ * a step by when the next one of its place began, and the last recorded one needs a successor. Capacities are set when
+ * all memory is there. */
 static plait_status reserve(plait_run *run, size_t rounds) {
     struct plait_run_trace *trace = &run->trace;
     size_t depth = (size_t)run->depth;
@@ -96,6 +102,8 @@ static plait_status reserve(plait_run *run, size_t rounds) {
     return PLAIT_OK;
 }
 
+/* Steps in flight are waited for, so no command of theirs writes into new spans. max_spans is divided by what a step
+ * has at most, in whole rounds of all places, at least one. */
 plait_status plait_run_trace_begin(plait_run *run, size_t max_spans) {
     size_t each = 0, depth = (size_t)run->depth;
     PLAIT_TRY(plait_run_wait(run));
@@ -112,6 +120,7 @@ void plait_run_note_keys(plait_run *run, uint64_t keys) {
     run->keys = keys;
 }
 
+/* The host's own time begins before pieces are set and ends when the last queue has its list. */
 void plait_run_trace_step(plait_run *run) {
     struct plait_run_trace *trace = &run->trace;
     size_t n_dims = run->plan->graph->n_dims, at = trace->n_steps;
@@ -127,6 +136,7 @@ void plait_run_trace_submitted(plait_run *run) {
     trace->steps[trace->n_steps++].submit.end_ns = plait_time_ns();
 }
 
+/* begin_ns 0: nothing was recorded when the wait began. */
 void plait_run_trace_waited(plait_run *run, uint64_t begin_ns) {
     struct plait_run_trace *trace = &run->trace;
     if (!begin_ns || trace->n_waits == trace->wait_capacity || trace->n_steps > trace->limit) return;
@@ -150,12 +160,14 @@ typedef struct collector {
     plait_run_moment *moments;
 } collector;
 
+/* A device that says its spans are in its own clock is corrected by one reading; without one they stay as they are. */
 static uint64_t host_time(const collector *c, int device, const plait_launch_trace *trace, uint64_t ns) {
     const clock_reading *clock = &c->clocks[device];
     return trace->own_clock && clock->known ? ns - clock->device_ns + clock->host_ns : ns;
 }
 
-/* The recorded step that a span of a place belongs to; `at`: that of the span before it. SIZE_MAX: none. */
+/* The recorded step that a span of a place belongs to; `at`: that of the span before it. SIZE_MAX: none. Spans of a
+ * trace come in the order of time, so the search goes on from the last one. */
 static size_t step_of(const collector *c, int place, uint64_t begin_ns, size_t at) {
     const struct plait_run_trace *trace = &c->run->trace;
     size_t depth = (size_t)c->run->depth;
@@ -172,6 +184,7 @@ static void begin_event(collector *c) {
     *c->first = false;
 }
 
+/* The format wants microseconds; the fraction keeps the nanoseconds. */
 static void print_micros(plait_strbuf *s, const char *key, uint64_t ns) {
     plait_strbuf_printf(s, "%s:%llu.%03llu", key, (unsigned long long)(ns / 1000),
                         (unsigned long long)(ns % 1000));
@@ -182,12 +195,14 @@ static void print_place(plait_strbuf *s, uint32_t queue) {
                         queue % PLAIT_DEVICE_QUEUES + 1);
 }
 
+/* Left open for more. */
 static void print_args(collector *c, size_t step) {
     plait_strbuf_append(c->text, ",\"args\":{\"plan\":");
     plait_strbuf_json_string(c->text, c->run->plan->name);
     plait_strbuf_printf(c->text, ",\"step\":%llu", (unsigned long long)(c->run->trace.first_step + step));
 }
 
+/* A complete event ("X"): begin and duration. */
 static void print_span(collector *c, const char *name, const char *category, uint32_t queue,
                        plait_run_moment when, size_t step) {
     begin_event(c);
@@ -222,6 +237,7 @@ static void span_name(const collector *c, size_t k, int group, plait_strbuf *nam
     }
 }
 
+/* All pieces of a transfer, or groups of a launch, together are the command. */
 static void keep_moment(collector *c, size_t k, size_t step, plait_run_moment when) {
     if (k >= c->run->plan->n_steps) return;
     plait_run_moment *moment = &c->moments[step * c->run->plan->n_steps + k];
@@ -235,7 +251,8 @@ static const char *category_of(const plait_plan *plan, size_t k, int group) {
     return group == PLAIT_SPAN_WHOLE ? "segment" : "group";
 }
 
-/* All spans of trace number k in a place, of commands of `queue`. */
+/* All spans of trace number k in a place, of commands of `queue`. Devices report what they like: groups that do not
+ * exist are left out. Spans of steps beyond the limit end the trace. */
 static void print_trace(collector *c, int place, size_t k, uint32_t queue, plait_strbuf *name) {
     const plait_plan *plan = c->run->plan;
     const plait_launch_trace *trace = plait_run_trace_of_step(c->run, place, k);
@@ -259,6 +276,7 @@ static void print_trace(collector *c, int place, size_t k, uint32_t queue, plait
     }
 }
 
+/* Place by place; a viewer sorts by time. */
 static void print_traces(collector *c) {
     const plait_plan *plan = c->run->plan;
     plait_strbuf name;
@@ -278,7 +296,8 @@ static void print_traces(collector *c) {
 
 /* ---- arrows ---- */
 
-/* One end of an arrow: 's' where the earlier command ended, 'f' where the later one began. */
+/* One end of an arrow: 's' where the earlier command ended, 'f' where the later one began. "bp":"e" ties the end to the
+ * span that encloses it. */
 static void print_end(collector *c, char phase, size_t step, size_t wait, uint32_t queue, uint64_t at_ns) {
     begin_event(c);
     plait_strbuf_printf(c->text, "{\"name\":\"after\",\"cat\":\"order\",\"ph\":\"%c\"%s,\"id\":", phase,
@@ -295,6 +314,7 @@ static void print_end(collector *c, char phase, size_t step, size_t wait, uint32
     plait_strbuf_append_char(c->text, '}');
 }
 
+/* Where both ends are known. The id is of plan, step and wait: several plans may be in one trace. */
 static void print_arrows(collector *c) {
     const plait_run *run = c->run;
     const plait_plan *plan = run->plan;
@@ -318,6 +338,7 @@ static void print_arrows(collector *c) {
 
 /* ---- the host ---- */
 
+/* The dims and keys of a step stand with the host's event, once, for comparing with forecasts. */
 static void print_host(collector *c) {
     const struct plait_run_trace *trace = &c->run->trace;
     const plait_graph *graph = c->run->plan->graph;
@@ -377,6 +398,8 @@ static void print_labels(collector *c) {
 
 /* ---- collecting ---- */
 
+/* One reading a device, now. A device that cannot tell leaves `known` false, and its spans are taken for the host's
+ * time. */
 static void read_clocks(collector *c) {
     const plait_context *context = c->run->plan->context;
     for (int d = 0; d < context->n_devices; d++) {
@@ -386,6 +409,7 @@ static void read_clocks(collector *c) {
     }
 }
 
+/* A failed run still gives what was recorded: that is when it is wanted most. Its failure is what is returned then. */
 plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *first) {
     const struct plait_run_trace *trace = &run->trace;
     plait_status status = plait_run_wait(run), memory = PLAIT_OK;
