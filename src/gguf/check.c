@@ -28,13 +28,15 @@ static plait_status check_range(const plait_gguf_source *source, const plait_ggu
     return PLAIT_OK;
 }
 
+/* A total order but for equal offsets, and those overlap whichever comes first: every tensor has a byte at least. */
 static int by_offset(const void *a, const void *b) {
     const plait_gguf_tensor *x = *(const plait_gguf_tensor *const *)a,
                             *y = *(const plait_gguf_tensor *const *)b;
     return x->offset_bytes < y->offset_bytes ? -1 : x->offset_bytes > y->offset_bytes;
 }
 
-/* Two tensors next to each other in the file. */
+/* Two tensors next to each other in the file. Of tensors sorted by offset only neighbours can be the first pair to
+ * overlap, so n - 1 comparisons prove the whole. */
 static plait_status check_neighbours(const plait_gguf_tensor *a, const plait_gguf_tensor *b) {
     uint64_t end = a->offset_bytes + a->size_bytes; /* no overflow: check_range */
     if (end <= b->offset_bytes) return PLAIT_OK;
@@ -88,6 +90,8 @@ static plait_status check_part(const plait_gguf *gguf, const plait_gguf_source *
     return check_tail(source, tensors, n);
 }
 
+/* Parts in order, the first failure counts. Also called for files that were opened only to look at: nothing here reads
+ * data. */
 plait_status plait_gguf_check_tensors(const plait_gguf *gguf) {
     for (size_t i = 0; i < gguf->n_sources; i++)
         PLAIT_TRY(plait_error_context(check_part(gguf, &gguf->sources[i]), "%s", gguf->sources[i].path));

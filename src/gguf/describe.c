@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The kinds of describe.h; their expectations in words are for the lines of `problems`. */
 typedef enum fact_kind { KIND_TEXT, KIND_INT, KIND_EACH, KIND_REAL, KIND_LIST } fact_kind;
 
 static const struct {
@@ -28,7 +29,8 @@ static const struct {
 #undef FACT_ROW
 };
 
-/* Adds a line to the problems; beyond the limit they are dropped. */
+/* Adds a line to the problems; beyond the limit they are dropped. Room for all lines is taken at the first one: most
+ * files have none. */
 static plait_status add_problem(plait_gguf_description *d, const char *text) {
     if (d->n_problems == PLAIT_GGUF_MAX_PROBLEMS) return PLAIT_OK;
     if (!d->problems) {
@@ -63,7 +65,8 @@ static bool fits(const plait_gguf_value *v, fact_kind kind) {
     return false;
 }
 
-/* The full key of a fact, NUL-terminated, or NULL when memory is short. */
+/* The full key of a fact, NUL-terminated, or NULL when memory is short. In the arena, though used once: a few dozen
+ * short keys, and no limit on the architecture's name to think of. */
 static const char *full_key(plait_gguf_description *d, plait_gguf_string architecture, const char *key) {
     size_t n = key[0] == '.' ? architecture.length : 0, rest = strlen(key) + 1;
     char *text = plait_arena_alloc(&d->arena, n + rest, 1);
@@ -129,7 +132,7 @@ static void read_vocabulary(plait_gguf_description *d, const char *size_key) {
     if (template && template->type == PLAIT_GGUF_STRING) d->chat_template_bytes = template->strings[0].length;
 }
 
-/* The NAME of tokenizer.ggml.NAME_token_id. */
+/* The NAME of tokenizer.ggml.NAME_token_id. The bytes between must not be empty. */
 static bool special_name(plait_gguf_string key, plait_gguf_string *out) {
     static const char front[] = "tokenizer.ggml.", back[] = "_token_id";
     size_t f = sizeof front - 1, b = sizeof back - 1;
@@ -207,7 +210,8 @@ static plait_status sum_types(plait_gguf_description *d) {
 
 /* ---- needs ---- */
 
-/* What the caller needs and the file lacks, in the caller's order. */
+/* What the caller needs and the file lacks, in the caller's order. One entry more than asked for, so that an allocation
+ * of 0 is no case of its own. */
 static plait_status find_missing(plait_gguf_description *d, const plait_gguf_needs *needs) {
     d->missing_keys = plait_arena_alloc(&d->arena, needs->n_keys + 1, sizeof *d->missing_keys);
     d->missing_tensors = plait_arena_alloc(&d->arena, needs->n_tensors + 1, sizeof *d->missing_tensors);
@@ -245,6 +249,7 @@ static plait_status fill(plait_gguf_description *d, const plait_gguf_needs *need
     return needs ? find_missing(d, needs) : PLAIT_OK;
 }
 
+/* The arena is the whole of what the description owns: giving it back is giving everything back. */
 plait_status plait_gguf_describe(plait_gguf_description *out, const plait_gguf *gguf,
                                  const plait_gguf_needs *needs) {
     plait_gguf_description d = {.gguf = gguf};

@@ -1,4 +1,6 @@
-/* A description as text and as JSON. Not here: what it is filled from (describe.c), single values (print.c). */
+/* A description as text and as JSON. Not here: what it is filled from (describe.c), single values (print.c). Invariant:
+ * texts of the file reach the output through plait_gguf_plain_text or the JSON escapes only; failures are the buffer's,
+ * asked for once by the caller. */
 #include "gguf/describe.h"
 
 #include "base/size.h"
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The width of the first column, wider than every title. */
 enum { TITLE_WIDTH = 24, SHOWN_TEXT = 200 };
 
 static const struct {
@@ -33,11 +36,13 @@ static const char *type_name(const plait_gguf_type_sum *sum, char out[24]) {
 
 /* ---- text ---- */
 
+/* Pads to the column, so that values stand below each other. */
 static void title(plait_strbuf *out, const char *text) {
     plait_strbuf_printf(out, "%-*s", TITLE_WIDTH, text);
 }
 
-/* 134515008 as "134.5 M". */
+/* 134515008 as "134.5 M". Powers of 1000, as people count parameters; bytes have powers of 1024
+ * (plait_strbuf_bytes). */
 static void append_count(plait_strbuf *out, uint64_t n) {
     static const char units[] = " KMGTPE";
     double value = (double)n;
@@ -49,7 +54,8 @@ static void append_count(plait_strbuf *out, uint64_t n) {
         plait_strbuf_printf(out, value < 10 ? "%.2f %c" : "%.1f %c", value, units[unit]);
 }
 
-/* Numbers for each layer that are all the same are printed as one. */
+/* Numbers for each layer that are all the same are printed as one. Integers only: the facts of kind EACH, which most
+ * models state as one number for every layer. */
 static bool all_equal(const plait_gguf_value *v, uint64_t *out) {
     uint64_t other;
     if (v->type != PLAIT_GGUF_ARRAY || v->count == 0 || !plait_gguf_elem_u64(v, 0, out)) return false;
@@ -112,7 +118,8 @@ static void tokenizer_text(const plait_gguf_description *d, plait_strbuf *out) {
         plait_strbuf_append(out, "none\n");
 }
 
-/* The sum, then a line for each element type. */
+/* The sum, then a line for each element type. Types are sorted by bytes: what dominates stands first. Unknown types
+ * have no bits each, for their bytes are not known. */
 static void tensors_text(const plait_gguf_description *d, plait_strbuf *out) {
     title(out, "parameters");
     append_count(out, d->n_parameters);
@@ -142,6 +149,7 @@ static void list_text(const char *what, const char *const *items, size_t n, plai
     }
 }
 
+/* The head size is derived and not a fact of a key; it stands behind the heads, where a reader looks for it. */
 void plait_gguf_description_text(const plait_gguf_description *d, plait_strbuf *out) {
     files_text(d, out);
     for (int i = 0; i < PLAIT_GGUF_FACTS; i++) {
@@ -175,6 +183,7 @@ static void parts_json(const plait_gguf *gguf, plait_strbuf *out) {
     plait_strbuf_append_char(out, ']');
 }
 
+/* The key says bits_per_weight, which includes the scales of blocks: 4.5 for Q4_0. */
 static void types_json(const plait_gguf_description *d, plait_strbuf *out) {
     plait_strbuf_append(out, ",\"types\":[");
     for (size_t i = 0; i < d->n_types; i++) {
@@ -204,6 +213,7 @@ static void facts_json(const plait_gguf_description *d, plait_strbuf *out) {
     }
 }
 
+/* Escaped like any string: a problem may quote the file. */
 static void list_json(const char *name, const char *const *items, size_t n, plait_strbuf *out) {
     plait_strbuf_printf(out, "\"%s\":[", name);
     for (size_t i = 0; i < n; i++) {
@@ -213,6 +223,7 @@ static void list_json(const char *name, const char *const *items, size_t n, plai
     plait_strbuf_append_char(out, ']');
 }
 
+/* Programs rely on these names: they are added to, never renamed. */
 void plait_gguf_description_json(const plait_gguf_description *d, plait_strbuf *out) {
     plait_strbuf_append(out, "{\"file\":");
     plait_strbuf_json_string(out, plait_gguf_path(d->gguf));

@@ -1,5 +1,6 @@
-/* Reading an open file: typed getters, tensors by name. Not here: any check of the file itself; after an open all of
- * it is proved. Invariant: nothing here changes a plait_gguf, so any number of threads may call. */
+/* Reading an open file: typed getters, tensors by name. Not here: any check of the file itself; after an open all of it
+ * is proved. Invariant: nothing here changes a plait_gguf, so any number of threads may call. An output is written only
+ * when the call succeeds, arrays of outputs too. */
 #include "gguf/internal.h"
 
 #include <inttypes.h>
@@ -46,7 +47,8 @@ bool plait_gguf_string_is(plait_gguf_string string, const char *text) {
 
 /* ---- elements ---- */
 
-/* Every integer fits a sign and 64 bits of magnitude; this is the one place that knows all types. */
+/* Every integer fits a sign and 64 bits of magnitude; this is the one place that knows all types. Values are aligned
+ * and in host byte order (read_fixed of parse.c), so the casts are right. False: no integer, or no such element. */
 static bool integer_elem(const plait_gguf_value *v, uint64_t i, bool *out_negative, uint64_t *out_bits) {
     int64_t s;
     if (i >= v->count) return false;
@@ -85,6 +87,7 @@ bool plait_gguf_elem_u64(const plait_gguf_value *value, uint64_t index, uint64_t
     return true;
 }
 
+/* A u64 above INT64_MAX is no i64, and a negative number has its bits already in two's complement. */
 bool plait_gguf_elem_i64(const plait_gguf_value *value, uint64_t index, int64_t *out) {
     bool negative = false;
     uint64_t bits = 0;
@@ -93,6 +96,7 @@ bool plait_gguf_elem_i64(const plait_gguf_value *value, uint64_t index, int64_t 
     return true;
 }
 
+/* Integers beyond 2^53 are rounded: this is for showing and comparing, not for counting. */
 bool plait_gguf_elem_f64(const plait_gguf_value *value, uint64_t index, double *out) {
     bool negative = false;
     uint64_t bits = 0;
@@ -115,6 +119,7 @@ static plait_status missing(const plait_gguf *gguf, const char *key) {
     return plait_error(PLAIT_NOT_FOUND, "%s: metadata \"%s\" is missing", plait_gguf_path(gguf), key);
 }
 
+/* CORRUPT, not INVALID_ARGUMENT: the caller asked for what the format says, and the file has something else. */
 static plait_status wrong_type(const plait_gguf *gguf, const char *key, const char *expected,
                                const plait_gguf_value *found) {
     if (found->type == PLAIT_GGUF_ARRAY)
@@ -125,7 +130,9 @@ static plait_status wrong_type(const plait_gguf *gguf, const char *key, const ch
                        key, expected, plait_gguf_type_name(found->type));
 }
 
-/* One integer in [min, max] (max above INT64_MAX only with min 0), as 64 bits of two's complement. */
+/* One integer in [min, max] (max above INT64_MAX only with min 0), as 64 bits of two's complement. Negative values are
+ * compared as signed, others as unsigned: no comparison mixes the two, for C would convert the negative one to a huge
+ * number. */
 static plait_status integer_in(const plait_gguf *gguf, const char *key, const plait_gguf_value *v,
                                uint64_t index, int64_t min, uint64_t max, uint64_t *out) {
     bool negative = false;
@@ -160,6 +167,7 @@ plait_status plait_gguf_get_u32(const plait_gguf *gguf, const char *key, uint32_
     return PLAIT_OK;
 }
 
+/* The 64 bits are the number in two's complement, checked against its range. */
 plait_status plait_gguf_get_i32(const plait_gguf *gguf, const char *key, int32_t *out) {
     uint64_t bits = 0;
     PLAIT_TRY(get_integer(gguf, key, INT32_MIN, INT32_MAX, &bits));
@@ -190,6 +198,7 @@ plait_status plait_gguf_get_f64(const plait_gguf *gguf, const char *key, double 
     return PLAIT_OK;
 }
 
+/* An f64 beyond float's range becomes infinity. */
 plait_status plait_gguf_get_f32(const plait_gguf *gguf, const char *key, float *out) {
     double value;
     PLAIT_TRY(plait_gguf_get_f64(gguf, key, &value));
@@ -197,6 +206,7 @@ plait_status plait_gguf_get_f32(const plait_gguf *gguf, const char *key, float *
     return PLAIT_OK;
 }
 
+/* Any byte but 0 would count, but the reader let only 0 and 1 pass. */
 plait_status plait_gguf_get_bool(const plait_gguf *gguf, const char *key, bool *out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     if (!v) return missing(gguf, key);
@@ -205,6 +215,7 @@ plait_status plait_gguf_get_bool(const plait_gguf *gguf, const char *key, bool *
     return PLAIT_OK;
 }
 
+/* Borrowed from the file's bytes, without a NUL behind it. */
 plait_status plait_gguf_get_string(const plait_gguf *gguf, const char *key, plait_gguf_string *out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     if (!v) return missing(gguf, key);
@@ -213,6 +224,7 @@ plait_status plait_gguf_get_string(const plait_gguf *gguf, const char *key, plai
     return PLAIT_OK;
 }
 
+/* The element type must be the very one: the caller goes on to read the data through a pointer of that type. */
 plait_status plait_gguf_get_array(const plait_gguf *gguf, const char *key, plait_gguf_type elem_type,
                                   const plait_gguf_value **out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -243,7 +255,8 @@ GETTER_OR(f32, float)
 GETTER_OR(f64, double)
 GETTER_OR(bool, bool)
 
-/* Finds a value that is one scalar or an array of at least n; `right` tells the element types allowed. */
+/* Finds a value that is one scalar or an array of at least n; `right` tells the element types allowed. Arrays longer
+ * than n are accepted, since files of models that were cut keep the numbers of all layers. */
 static plait_status find_each(const plait_gguf *gguf, const char *key, size_t n, bool right,
                               const char *expected) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -256,6 +269,7 @@ static plait_status find_each(const plait_gguf *gguf, const char *key, size_t n,
     return PLAIT_OK;
 }
 
+/* Two passes, so that out[] is untouched when a later number does not fit. */
 plait_status plait_gguf_get_u32_each(const plait_gguf *gguf, const char *key, uint32_t *out, size_t n) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     uint64_t bits = 0;
@@ -298,6 +312,7 @@ const plait_gguf_tensor *plait_gguf_tensor_at(const plait_gguf *gguf, size_t ind
     return index < gguf->n_tensors ? &gguf->tensors[index] : NULL;
 }
 
+/* The names of all parts are in one map: a reader need not know that a file is split. */
 const plait_gguf_tensor *plait_gguf_find_tensor(const plait_gguf *gguf, const char *name) {
     uint32_t index;
     return plait_map_get(&gguf->names, name, strlen(name), &index) ? &gguf->tensors[index] : NULL;
@@ -311,6 +326,7 @@ plait_status plait_gguf_get_tensor(const plait_gguf *gguf, const char *name, con
     return PLAIT_OK;
 }
 
+/* For memory and streams the range is not mapped, and nothing happens. */
 void plait_gguf_forget_pages(const plait_gguf *gguf, const plait_gguf_tensor *tensor) {
     plait_file_release_range(&gguf->sources[tensor->part].file, tensor->offset_bytes, tensor->size_bytes);
 }

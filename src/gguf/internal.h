@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-/* Room for a text of the file in a message: printable_text never needs more. */
+/* Room for a text of the file in a message, NUL included: plait_gguf_shown cuts what is longer. */
 #define PLAIT_GGUF_SHOWN_BYTES 100
 
 /* Metadata of one part while it is read; that of the first part becomes the file's. */

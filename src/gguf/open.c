@@ -41,6 +41,7 @@ static void gguf_destroy(plait_gguf *gguf) {
     free(gguf);
 }
 
+/* With one reference, the caller's; options are copied, NULL means zeroed. */
 static plait_status gguf_create(plait_gguf **out, const plait_gguf_options *options) {
     plait_gguf *gguf = plait_alloc_array(1, sizeof *gguf);
     if (!gguf) return plait_error_memory("GGUF file", sizeof *gguf);
@@ -53,6 +54,8 @@ static plait_status gguf_create(plait_gguf **out, const plait_gguf_options *opti
     return PLAIT_OK;
 }
 
+/* Relaxed is enough: who retains has a reference, so the count cannot reach 0 meanwhile. Releasing orders all uses
+ * before the end, hence acquire and release there. */
 plait_gguf *plait_gguf_retain(plait_gguf *gguf) {
     atomic_fetch_add_explicit(&gguf->references, 1, memory_order_relaxed);
     return gguf;
@@ -138,7 +141,7 @@ static bool five_digits(const char *text, unsigned *out) {
     return true;
 }
 
-/* Takes PREFIX-00002-of-00003.gguf apart: the length of PREFIX, 2 and 3. */
+/* Takes PREFIX-00002-of-00003.gguf apart: the length of PREFIX, 2 and 3. PREFIX must not be empty. */
 static bool parse_part_name(const char *path, size_t *out_prefix, unsigned *out_number, unsigned *out_count) {
     enum { TAIL = sizeof "-00001-of-00001.gguf" - 1 };
     size_t n = strlen(path);
@@ -151,7 +154,8 @@ static bool parse_part_name(const char *path, size_t *out_prefix, unsigned *out_
     return true;
 }
 
-/* Adds, parses and checks part `number` (from 0) of a file whose first part has `facts`. */
+/* Adds, parses and checks part `number` (from 0) of a file whose first part has `facts`. Metadata of later parts is
+ * read for its split keys, then dropped; what gguf has got of the part stays its own, also on failure. */
 static plait_status add_part(plait_gguf *gguf, const char *path, uint64_t number, const split_facts *facts) {
     plait_gguf_meta meta = {0};
     split_facts own = {0};
@@ -205,7 +209,8 @@ static plait_status first_part_path(const char *path, size_t prefix, uint64_t co
     return status;
 }
 
-/* Checks that the name of a part agrees with what the part says. */
+/* Checks that the name of a part agrees with what the part says. Only names lead to the other parts; one that was
+ * renamed is refused here, and not by a part that seems to be missing. */
 static plait_status check_part_name(const char *path, const split_facts *facts, size_t *out_prefix) {
     unsigned number, count;
     if (!parse_part_name(path, out_prefix, &number, &count))
@@ -258,7 +263,8 @@ static plait_status fill_from_file(plait_gguf *gguf, const char *path, const cha
     return finish(gguf);
 }
 
-/* One try at a path. On success either *out is set, or *out_first names the path to open instead. */
+/* One try at a path. On success either *out is set, or *out_first names the path to open instead. A part that is not
+ * the first is parsed in full before its first one is opened: the name alone is not believed. */
 static plait_status open_path(plait_gguf **out, const char *path, const char *through,
                               const plait_gguf_options *options, char **out_first) {
     plait_gguf *gguf = NULL;
@@ -297,7 +303,8 @@ static plait_status fill_from_bytes(plait_gguf *gguf) {
     return finish(gguf);
 }
 
-/* Borrows the caller's bytes, or copies them to where tensor data is aligned. */
+/* Borrows the caller's bytes, or copies them to where tensor data is aligned. 16 bytes is what plait_gguf_tensor.bytes
+ * promises, as far as the file's alignment goes. */
 static plait_status set_memory(plait_gguf_source *source, const void *bytes, size_t size_bytes) {
     source->bytes = bytes;
     source->info.size_bytes = size_bytes;
@@ -309,6 +316,7 @@ static plait_status set_memory(plait_gguf_source *source, const void *bytes, siz
     return PLAIT_OK;
 }
 
+/* size_bytes 0 reaches the parser, which says that the file is empty. */
 plait_status plait_gguf_open_memory(plait_gguf **out_gguf, const void *bytes, size_t size_bytes,
                                     const plait_gguf_options *options) {
     plait_gguf *gguf = NULL;
@@ -324,7 +332,8 @@ plait_status plait_gguf_open_memory(plait_gguf **out_gguf, const void *bytes, si
     return status;
 }
 
-/* Reads to the end: a short read means nothing, only a read of 0 bytes is the end. */
+/* Reads to the end: a short read means nothing, only a read of 0 bytes is the end. The magic is looked at as soon as 8
+ * bytes are there: a wrong stream of gigabytes is refused at once. */
 static plait_status read_stream(plait_gguf_source *source, plait_gguf_read_fn read, void *user,
                                 uint64_t max_bytes) {
     enum { CHUNK = 1 << 16, HEAD = 8 };

@@ -59,6 +59,7 @@ size_t plait_gguf_type_bytes(plait_gguf_type type) {
 
 /* ---- texts ---- */
 
+/* The room left is checked for the longest piece (4 bytes: a character or an escape) and "...". */
 const char *plait_gguf_shown(plait_gguf_string text, char out[PLAIT_GGUF_SHOWN_BYTES]) {
     size_t used = 0;
     for (size_t i = 0; i < text.length;) {
@@ -109,6 +110,7 @@ plait_status plait_gguf_check_tensor_name(plait_gguf_string name) {
     return check_text("tensor name", name, PLAIT_MAX_NAME - 1);
 }
 
+/* A power of two, as every reader rounds with masks; the upper limit keeps padding from being a way to a huge file. */
 plait_status plait_gguf_check_alignment(uint64_t alignment) {
     if (plait_is_power_of_two(alignment) && alignment >= PLAIT_GGUF_MIN_ALIGNMENT &&
         alignment <= PLAIT_GGUF_MAX_ALIGNMENT)
@@ -133,7 +135,8 @@ static plait_status cut(const plait_gguf_cursor *c, const char *what, uint64_t n
                        what, c->at, needed, c->size_bytes);
 }
 
-/* Copies n bytes out; fields of a file lie at any address, so nothing is read through a cast pointer. */
+/* Copies n bytes out; fields of a file lie at any address, so nothing is read through a cast pointer. A failed read
+ * does not move the cursor, so the message has the place of the field. */
 static inline plait_status take(plait_gguf_cursor *c, void *out, size_t n, const char *what) {
     if (bytes_left(c) < n) return cut(c, what, n);
     memcpy(out, c->bytes + c->at, n);
@@ -154,7 +157,7 @@ static inline plait_status take_string(plait_gguf_cursor *c, plait_gguf_string *
 /* ---- values ---- */
 
 /* `count` values of a fixed-size type: one range check, and a look at bools. With an arena, *out_data is where they
- * lie, aligned. */
+ * lie, aligned. The look at bools is for the pass without an arena: the bytes are the same the second time. */
 static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_type type, uint64_t count,
                                const void **out_data) {
     size_t each = plait_gguf_type_bytes(type);
@@ -265,7 +268,8 @@ const plait_gguf_value *plait_gguf_meta_find(const plait_gguf_meta *meta, const 
     return plait_map_get(&meta->keys, key, strlen(key), &index) ? &meta->entries[index].value : NULL;
 }
 
-/* One entry: key, type, value. The value is checked from a copy of the cursor first and built from the other. */
+/* One entry: key, type, value. The value is checked from a copy of the cursor first and built from the other. The first
+ * pass has proved everything, so the second can fail for want of memory only. */
 static plait_status read_entry(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_meta *meta) {
     plait_gguf_entry entry = {0};
     char shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -324,6 +328,7 @@ static plait_status read_alignment(const plait_gguf_meta *meta, uint32_t *out) {
 
 /* ---- tensors ---- */
 
+/* Fills nothing on failure that a caller would use: it gives the tensor up. */
 plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
     int64_t n = 1;
     /* The product of the dims must fit before anything is derived from it: a product that wraps would pass for a
@@ -353,7 +358,8 @@ plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
     return PLAIT_OK;
 }
 
-/* What follows a tensor's name. */
+/* What follows a tensor's name. Dims are u64 in the file: one above 2^63 comes out negative, and
+ * plait_gguf_measure_tensor refuses it. */
 static plait_status read_tensor_shape(plait_gguf_cursor *c, bool only_look, plait_gguf_tensor *t) {
     uint32_t rank = 0;
     PLAIT_TRY(take(c, &rank, sizeof rank, "the number of dims"));
@@ -470,6 +476,7 @@ static plait_status parse_header(plait_gguf *gguf, size_t part, plait_gguf_meta 
     return place_tensors(gguf, source, c.at);
 }
 
+/* The path is put in front once, here. */
 plait_status plait_gguf_parse(plait_gguf *gguf, size_t part, plait_gguf_meta *meta) {
     return plait_error_context(parse_header(gguf, part, meta), "%s", gguf->sources[part].path);
 }

@@ -31,7 +31,8 @@ static size_t max_text(const plait_gguf_print_limits *limits) {
 
 /* ---- pieces ---- */
 
-/* Controls of ASCII and Latin-1, and the marks that reorder or hide text. */
+/* Controls of ASCII and Latin-1, and the marks that reorder or hide text. Zero-width and bidirectional marks, line and
+ * paragraph separators, and the byte order mark: a name could look like another one with them. */
 static bool is_harmless(uint32_t c) {
     return c >= 0x20 && (c < 0x7F || c > 0x9F) && !(c >= 0x200B && c <= 0x200F) &&
            !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2060 && c <= 0x206F) && c != 0xFEFF;
@@ -67,7 +68,8 @@ static void quoted_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *
     if (text.length > max_bytes) plait_strbuf_printf(out, " (%zu bytes)", text.length);
 }
 
-/* A string for JSON, cut between characters; *cut is set when something is left out. */
+/* A string for JSON, cut between characters; *cut is set when something is left out. Cut at a character's first byte:
+ * half a character would come out as U+FFFD, which the file does not hold. */
 static void json_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *out, bool *cut) {
     size_t n = text.length;
     if (n > max_bytes) {
@@ -85,7 +87,8 @@ void plait_gguf_format_f32(float value, char *out) {
     }
 }
 
-/* Any fixed-size element. JSON has no word for NaN and infinities. */
+/* Any fixed-size element. JSON has no word for NaN and infinities. Whole numbers below 1e15 print without exponent: a
+ * rope base of 10000 is read as a number, not decoded. */
 static void append_number(const plait_gguf_value *v, uint64_t i, bool json, plait_strbuf *out) {
     char text[32] = "";
     double real = 0;
@@ -123,6 +126,7 @@ static void elem_text(const plait_gguf_value *v, uint64_t i, const plait_gguf_pr
         append_number(v, i, false, out);
 }
 
+/* Only as many elements are looked at as are printed: a vocabulary of a million strings costs eight. */
 void plait_gguf_value_text(const plait_gguf_value *v, const plait_gguf_print_limits *limits,
                            plait_strbuf *out) {
     size_t most = max_elems(limits);
@@ -180,6 +184,7 @@ void plait_gguf_metadata_text(const plait_gguf *gguf, const plait_gguf_print_lim
     }
 }
 
+/* Integers beyond 2^53 are printed in full: JSON allows it, and readers with 64-bit integers keep them. */
 void plait_gguf_metadata_json(const plait_gguf *gguf, const plait_gguf_print_limits *limits,
                               plait_strbuf *out) {
     plait_strbuf_append_char(out, '[');
@@ -246,6 +251,7 @@ void plait_gguf_tensors_text(const plait_gguf *gguf, plait_strbuf *out) {
     }
 }
 
+/* offset is from the start of the part's file, as in plait_gguf_tensor. */
 void plait_gguf_tensors_json(const plait_gguf *gguf, plait_strbuf *out) {
     plait_strbuf_append_char(out, '[');
     for (size_t i = 0; i < plait_gguf_tensor_count(gguf); i++) {

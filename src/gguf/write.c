@@ -33,6 +33,7 @@ struct plait_gguf_writer {
     size_t n_tensors, capacity;
 };
 
+/* Arena and maps take no memory yet: one allocation, one way to fail. */
 plait_status plait_gguf_writer_create(plait_gguf_writer **out_writer) {
     plait_gguf_writer *w = plait_alloc_array(1, sizeof *w);
     if (!w) return plait_error_memory("GGUF writer", sizeof *w);
@@ -71,7 +72,8 @@ static plait_status as_argument(plait_status status) {
 
 /* ---- entries ---- */
 
-/* Failures of the buffer are sticky and asked for once, at the end of an entry. */
+/* Failures of the buffer are sticky and asked for once, at the end of an entry. The machine is little-endian (parse.c
+ * refuses to compile elsewhere), so numbers go out as they lie in memory. */
 static void put(plait_strbuf *s, const void *bytes, size_t n) {
     plait_strbuf_append_n(s, bytes, n);
 }
@@ -101,7 +103,8 @@ static plait_status check_bools(const plait_gguf_value *value) {
 
 static plait_status put_array(plait_strbuf *s, const plait_gguf_value *value, int depth);
 
-/* The elements of a value, without types and count. */
+/* The elements of a value, without types and count. Multiplication is checked although the values are in memory: a
+ * caller's count may be wrong, and reading by it would be worse than refusing. */
 static plait_status put_elems(plait_strbuf *s, const plait_gguf_value *value, int depth) {
     size_t each = plait_gguf_type_bytes(value->elem_type), bytes;
     if (value->elem_type == PLAIT_GGUF_STRING) {
@@ -143,7 +146,8 @@ static plait_status put_value(plait_strbuf *s, const plait_gguf_value *value) {
     return put_elems(s, value, 0);
 }
 
-/* The alignment that the entry asks for; 0 when it is another key. */
+/* The alignment that the entry asks for; 0 when it is another key. The reader takes u32 only (read_alignment), so the
+ * writer must not let anything else pass. */
 static plait_status alignment_of(plait_gguf_string key, const plait_gguf_value *value, uint32_t *out) {
     *out = 0;
     if (!plait_gguf_string_is(key, "general.alignment")) return PLAIT_OK;
@@ -154,7 +158,8 @@ static plait_status alignment_of(plait_gguf_string key, const plait_gguf_value *
     return as_argument(plait_gguf_check_alignment(*out));
 }
 
-/* Registers a copy of `text` in map; a second time is an error. */
+/* Registers a copy of `text` in map; a second time is an error. The map borrows its keys, hence the copy in the arena.
+ * A name that fails later stays in the arena, unused. */
 static plait_status add_name(plait_gguf_writer *w, plait_map *map, const char *what, plait_gguf_string text,
                              uint32_t index, const char **out_copy) {
     char shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -169,6 +174,7 @@ static plait_status add_name(plait_gguf_writer *w, plait_map *map, const char *w
     return PLAIT_OK;
 }
 
+/* The registration comes last, because it alone cannot be taken back. */
 plait_status plait_gguf_writer_add(plait_gguf_writer *w, plait_gguf_string key,
                                    const plait_gguf_value *value) {
     plait_strbuf *s = &w->entries;
@@ -202,6 +208,7 @@ static plait_gguf_string string_of(const char *text) {
     return (plait_gguf_string){text, strlen(text)};
 }
 
+/* `data` is read before the call returns: callers pass the address of a parameter. */
 static plait_status add_scalar(plait_gguf_writer *w, const char *key, plait_gguf_type type,
                                const void *data) {
     return plait_gguf_writer_add(
@@ -247,6 +254,7 @@ static bool listed(plait_gguf_string key, const char *const *list) {
     return false;
 }
 
+/* Types and order of the file are kept. A failure in the middle leaves the entries before it added. */
 plait_status plait_gguf_writer_add_entries(plait_gguf_writer *w, const plait_gguf *gguf,
                                            const char *const *skip) {
     for (size_t i = 0; i < gguf->meta.n_entries; i++) {
@@ -258,6 +266,7 @@ plait_status plait_gguf_writer_add_entries(plait_gguf_writer *w, const plait_ggu
 
 /* ---- tensors ---- */
 
+/* Checked by the reader's own rules, under its messages. */
 plait_status plait_gguf_writer_add_tensor(plait_gguf_writer *w, const plait_gguf_tensor_source *source) {
     plait_gguf_string name = string_of(source->name);
     writer_tensor added = {.fill = source->fill, .user = source->user};
@@ -316,7 +325,8 @@ static plait_status put_tensors(const plait_gguf_writer *w, plait_strbuf *s, uin
     return plait_strbuf_status(s);
 }
 
-/* Bytes of the header before padding, and of the whole file; `list` receives the list of tensors. */
+/* Bytes of the header before padding, and of the whole file; `list` receives the list of tensors. The offsets in `list`
+ * are those that write_all keeps to, for both step by next_offset's rule. */
 static plait_status measure(const plait_gguf_writer *w, plait_strbuf *list, uint64_t *out_header,
                             uint64_t *out_total) {
     uint64_t data = 0, padded = 0, header = HEAD_BYTES + (uint64_t)w->entries.length;
@@ -354,7 +364,8 @@ static plait_status write_padding(const sink *out, uint64_t at, uint64_t alignme
     return n ? out->write(out->user, zeros, (size_t)n) : PLAIT_OK;
 }
 
-/* The bytes of one tensor, in one piece when they are at hand, else in pieces from its function. */
+/* The bytes of one tensor, in one piece when they are at hand, else in pieces from its function. Data at hand is
+ * written without a copy; a sink must take any size. */
 static plait_status write_data(const sink *out, const writer_tensor *t) {
     uint64_t size = t->info.size_bytes;
     if (t->info.bytes && size <= SIZE_MAX) return out->write(out->user, t->info.bytes, (size_t)size);
@@ -380,6 +391,7 @@ static plait_status write_header(const plait_gguf_writer *w, const sink *out, co
     return write_padding(out, header, w->alignment);
 }
 
+/* The sizes are known before the first byte goes out, so a file too large fails without writing. */
 static plait_status write_all(const plait_gguf_writer *w, const sink *out, plait_strbuf *list) {
     uint64_t header = 0, total = 0;
     PLAIT_TRY(measure(w, list, &header, &total));
@@ -391,6 +403,7 @@ static plait_status write_all(const plait_gguf_writer *w, const sink *out, plait
     return PLAIT_OK;
 }
 
+/* One buffer for all tensors; the writer itself is only read, so several writes may follow each other. */
 plait_status plait_gguf_writer_write_to(const plait_gguf_writer *w, plait_gguf_sink_fn write, void *user) {
     sink out = {.write = write, .user = user, .buffer = plait_alloc_array(FILL_BYTES, 1)};
     plait_strbuf list;
@@ -407,6 +420,7 @@ static plait_status to_file(void *user, const void *bytes, size_t size_bytes) {
     return plait_file_writer_write(user, bytes, size_bytes);
 }
 
+/* On any failure the temporary goes and the file that was at `path` stays. */
 plait_status plait_gguf_writer_write(const plait_gguf_writer *w, const char *path) {
     plait_file_writer file = {0};
     PLAIT_TRY(plait_file_writer_open(&file, path));
