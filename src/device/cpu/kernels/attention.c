@@ -20,6 +20,8 @@
 
 #include <math.h>
 
+/* CHUNK_KEYS and KEYS are part of the numbers: where states are merged and sums rescaled shows in the bytes. ROWS,
+ * LANES, FEW and DIRECT_ROWS only decide who computes and from where, and may be changed freely. */
 enum {
     CHUNK_KEYS = 256,
     ROWS = 64,       /* rows that walk together */
@@ -39,10 +41,13 @@ typedef struct shape {
     bool few;
 } shape;
 
+/* Rows of q, keys and values are worked on in whole vectors of lanes.h. */
 static int64_t sixteens(int64_t n) {
     return (n + 15) / 16 * 16;
 }
 
+/* From actual dims, so `few` may differ from launch to launch of one program; both ways give the same bytes. A chunk is
+ * as many whole pages as make CHUNK_KEYS keys, so that its bounds are bounds of pages, wherever these lie. */
 static shape shape_of(const plait_op_use *use) {
     shape s = {.use = use,
                .q = &use->inputs[PLAIT_ATTENTION_Q],
@@ -68,9 +73,11 @@ static shape shape_of(const plait_op_use *use) {
 
 /* One thread's: rows of q and scores, sums of the chunk and of all, a block of keys and of values. */
 typedef struct area {
-    float *q, *scores, *part_o, *o, *keys, *values;
+    float *q, *scores, *part_o, *o, *keys, *values; /* floats; each row of its own, filled up to sixteens */
 } area;
 
+/* The last 16 keep areas of different threads out of one cache line, and give whole vectors room behind the last
+ * row. */
 static int64_t area_floats(const shape *s) {
     return ROWS * (s->d + KEYS + 2 * s->e) + KEYS * (s->d + s->e) + 16;
 }
@@ -86,7 +93,8 @@ static area area_of(const shape *s, void *scratch, int thread) {
     return a;
 }
 
-/* Few tokens: the state of (token, head, chunk), in front of it its sums. */
+/* Few tokens: the state of (token, head, chunk), in front of it its sums. A state is two floats, and takes sixteen so
+ * that sums begin at lines. */
 static int64_t partial_floats(const shape *s) {
     return s->e + 16;
 }
@@ -96,6 +104,8 @@ static float *partial_at(const shape *s, const plait_cpu_call *call, int64_t tok
     return first + ((token * s->heads + head) * s->chunks + chunk) * partial_floats(s);
 }
 
+/* At the bounds: as many areas as threads, and partials for as many tokens as the first way ever takes. Chunks are
+ * counted at the length of the page list, whatever a sequence has used of it. */
 static size_t attention_scratch(const plait_op_use *use, int n_threads) {
     shape s = shape_of(use);
     int64_t partials = plait_min_i64(s.n, FEW) * s.heads * s.chunks;
@@ -109,6 +119,9 @@ typedef struct range {
     int64_t sequence, first, end;
 } range;
 
+/* Keys that a token may see, before pages are looked up: as the op's reference says it (op/attention.c). Sequence -1 is
+ * a token that sees none, also after a bad id, which is noted. Every unit of a token asks again: it is a few loads, and
+ * no unit depends on another. */
 static range range_of(const shape *s, int64_t token) {
     const plait_op_use *use = s->use;
     const range none = {-1, 0, 0};
@@ -149,7 +162,8 @@ typedef struct walk {
     int64_t page_at, page; /* the last page looked up: its place in the list, its number or -1 */
 } walk;
 
-/* The page of the key at position t; -1 when it is missing. */
+/* The page of the key at position t; -1 when it is missing. The last answer is kept, since keys of a page follow each
+ * other. Negative numbers are pages that are missing; those beyond the cache are errors, and missing too. */
 static int64_t page_of(walk *w, int64_t t) {
     int64_t at = t / w->s->page_len;
     if (at == w->page_at) return w->page;
@@ -177,6 +191,9 @@ typedef struct source {
     bool direct;
 } source;
 
+/* `decoded` is the walk's room for a block, for sources that are not read in place. Read in place, 16-bit keys are made
+ * wide anew for every tile of rows; decoded first, once for all rows of the walk, which pays for more than
+ * DIRECT_ROWS. */
 static source source_of(const walk *w, const plait_operand *cache, float *decoded, int64_t filled) {
     source from = {cache, decoded, filled, PLAIT_CPU_KEYS_F32, false};
     bool whole = cache->dims[0] == filled, half = cache->dtype == PLAIT_F16 || cache->dtype == PLAIT_BF16;
@@ -185,7 +202,8 @@ static source source_of(const walk *w, const plait_operand *cache, float *decode
     return from;
 }
 
-/* Keys [begin, end) of a block; rows of the cache from `row` on. */
+/* Keys [begin, end) of a block; rows of the cache from `row` on. In one piece where rows follow each other without gaps
+ * and are whole sixteens; otherwise row by row, and filled up with zeros, which add +0 to every dot. */
 static void decode_keys(const walk *w, const source *from, const char *row, int begin, int end) {
     const plait_operand *cache = from->cache;
     int64_t n = cache->dims[0];
@@ -198,7 +216,8 @@ static void decode_keys(const walk *w, const source *from, const char *row, int 
     }
 }
 
-/* rows[j] for the keys of a stretch: where they lie, or decoded. */
+/* rows[j] for the keys of a stretch: where they lie, or decoded. A stretch may run over several pages, each of which
+ * has its own place in the cache. */
 static void find_rows(walk *w, const source *from, stretch all, const void **rows) {
     const plait_operand *cache = from->cache;
     int64_t page_len = w->s->page_len;
@@ -212,8 +231,9 @@ static void find_rows(walk *w, const source *from, stretch all, const void **row
     }
 }
 
-/* The memory of a block's keys: walks of few rows wait for it more than they compute, so they ask early. Only where
- * the block lies in one page. */
+/* The memory of a block's keys: walks of few rows wait for it more than they compute, so they ask early. Only where the
+ * block lies in one page. The page that was looked up last is put back, for the look ahead must not disturb the walk's
+ * own order. */
 static plait_cpu_ahead ahead_of(walk *w, const plait_operand *cache, int64_t t) {
     int64_t page_len = w->s->page_len, page_at = w->page_at, page = w->page;
     plait_cpu_ahead none = {NULL, 0}, ahead = none;
@@ -226,7 +246,8 @@ static plait_cpu_ahead ahead_of(walk *w, const plait_operand *cache, int64_t t) 
     return ahead;
 }
 
-/* The part of a stretch that rows [row, row + count) see, between the first and the last; empty: begin >= end. */
+/* The part of a stretch that rows [row, row + count) see, between the first and the last; empty: begin >= end. Of one
+ * row this is exactly what it sees; of several there may be keys in it that some do not see. */
 static stretch seen_by(const walk *w, int row, int count, stretch all) {
     stretch seen = {all.t, all.end, all.begin};
     for (int r = row; r < row + count; r++) {
@@ -239,7 +260,9 @@ static stretch seen_by(const walk *w, int row, int count, stretch all) {
     return seen;
 }
 
-/* Weights of up to four rows. */
+/* Weights of up to four rows. Dots are made of all keys that any of the rows sees: those that a row does not see are
+ * overwritten or never read. Only the row's own keys enter its maximum and sum, and older sums are multiplied once a
+ * stretch, if the maximum has grown (a factor of 1 would change nothing). */
 static void stretch_weights(walk *w, const source *k, const void **keys, stretch all, int row, int count) {
     stretch any = seen_by(w, row, count, all);
     if (any.begin >= any.end) return;
@@ -263,7 +286,8 @@ static void add_values(const walk *w, const source *v, const void **values, int 
                       w->a.part_o + row * w->s->e, w->s->e, ahead);
 }
 
-/* Values for up to four rows: what all see together, before and after that each alone. */
+/* Values for up to four rows: what all see together, before and after that each alone. So each row adds its values in
+ * order of position, whichever rows it walks with, and the common part reads each value once for four rows. */
 static void stretch_values(const walk *w, const source *v, const void **values, stretch all, int row,
                            int count) {
     const plait_cpu_ahead none = {NULL, 0};
@@ -296,7 +320,9 @@ static void walk_stretch(walk *w, stretch all) {
         stretch_values(w, &v, rows, all, r, w->n_rows - r < 4 ? w->n_rows - r : 4);
 }
 
-/* The block of n keys at position t: what some row sees of it, in stretches between missing pages. */
+/* The block of n keys at position t: what some row sees of it, in stretches between missing pages. A stretch ends where
+ * a page is missing; the missing page is stepped over whole. Where it ends does not depend on the rows, beyond what
+ * they see. */
 static void walk_block(walk *w, int64_t t, int n) {
     int64_t page_len = w->s->page_len;
     stretch any = seen_by(w, 0, w->n_rows, (stretch){t, 0, n});
@@ -312,7 +338,8 @@ static void walk_block(walk *w, int64_t t, int n) {
     }
 }
 
-/* One chunk; its states start anew. */
+/* One chunk; its states start anew, so that a chunk's state depends on its own keys alone and can be made by any
+ * lane. */
 static void walk_chunk(walk *w, int64_t chunk) {
     int64_t start = chunk * w->s->chunk, stop = plait_min_i64(start + w->s->chunk, w->s->n_keys);
     for (int r = 0; r < w->n_rows; r++) w->part[r] = (plait_cpu_softmax){-INFINITY, 0.0f};
@@ -322,6 +349,7 @@ static void walk_chunk(walk *w, int64_t chunk) {
 
 /* ---- rows ---- */
 
+/* A scale of 0 stands for the usual one. It is rounded to float32 once, here, for every way. */
 static void walk_init(walk *w, const shape *s, const plait_cpu_call *call, int thread) {
     const plait_attr *attrs = s->use->attrs;
     double scale = attrs[PLAIT_ATTENTION_SCALE].f;
@@ -333,7 +361,8 @@ static void walk_init(walk *w, const shape *s, const plait_cpu_call *call, int t
     w->page_at = -1;
 }
 
-/* Row number `row` becomes head `head` of a token. */
+/* Row number `row` becomes head `head` of a token. Lanes behind q's own are zero: with zeros of the keys they add
+ * nothing, whatever is in the memory behind. */
 static void put_row(walk *w, int row, int64_t token, int64_t head, const range *r) {
     float *q = w->a.q + row * w->s->d;
     int64_t n = w->s->q->dims[0];
@@ -354,6 +383,7 @@ static void seen_by_any(const walk *w, int64_t *out_first, int64_t *out_end) {
     }
 }
 
+/* With a sink the denominator has one more term, and no value: softmax over a key that is nowhere. */
 static void write_row(const walk *w, const plait_cpu_softmax *state, const float *o, int64_t token,
                       int64_t head) {
     const plait_operand *sinks = &w->s->use->inputs[PLAIT_ATTENTION_SINKS];
@@ -370,14 +400,15 @@ static void zero_heads(const shape *s, int64_t token, int64_t head, int64_t coun
 
 /* ---- many tokens ---- */
 
-/* Tokens of a unit: as many as fill the rows of a walk, fewer when there are few, for the sake of threads. */
+/* Tokens of a unit: as many as fill the rows of a walk, fewer when there are few, for the sake of threads: at least 16
+ * units a KV head, where there are as many tokens. */
 static int64_t unit_tokens(const shape *s) {
     int64_t fill = plait_max_i64(ROWS / plait_max_i64(s->group, 1), 1);
     return plait_max_i64(plait_min_i64(fill, s->n / 16), 1);
 }
 
 /* All chunks of a full walk, then its results. Row r is head first_head + (r0 + r) % group of token (r0 + r) / group
- * after `token`. */
+ * after `token`. A row merges every chunk, also those in which it saw nothing: such a part changes nothing. */
 static void walk_rows(walk *w, int64_t token, int64_t r0) {
     const shape *s = w->s;
     int64_t first, end;
@@ -393,7 +424,8 @@ static void walk_rows(walk *w, int64_t token, int64_t r0) {
                   w->kv_head * s->group + (r0 + r) % s->group);
 }
 
-/* Tokens [begin, end) of one sequence, ranges given for each. */
+/* Tokens [begin, end) of one sequence, ranges given for each. More rows than a walk has go in several, over the same
+ * keys. */
 static void walk_tokens(walk *w, int64_t begin, int64_t end, const range *ranges) {
     int64_t group = w->s->group, rows = (end - begin) * group;
     w->sequence = ranges[0].sequence;
@@ -408,6 +440,8 @@ static void walk_tokens(walk *w, int64_t begin, int64_t end, const range *ranges
     }
 }
 
+/* Unit number: KV head, then tile of tokens. A tile is cut where the sequence changes, since rows walk together through
+ * one page list. Ranges have room for ROWS tokens, and a tile never has more. */
 static void many_unit(const shape *s, walk *w, int64_t unit) {
     int64_t size = unit_tokens(s), tiles = (s->n + size - 1) / size;
     int64_t token = unit % tiles * size, end = plait_min_i64(token + size, s->n);
@@ -430,11 +464,13 @@ static void many_unit(const shape *s, walk *w, int64_t unit) {
 
 /* ---- few tokens ---- */
 
-/* Neighbouring lanes, which are one thread's, take chunks far apart. */
+/* Neighbouring lanes, which are one thread's, take chunks far apart: the bits of the lane in reverse order. Were they
+ * neighbours too, the first threads would have all chunks of a short sequence. */
 static int64_t lane_start(int64_t lane) {
     return (lane & 1) << 3 | (lane & 2) << 1 | (lane & 4) >> 1 | (lane & 8) >> 3;
 }
 
+/* The chunk's sums and states go to scratch, a place for each head of the walk. */
 static void few_chunk(walk *w, const plait_cpu_call *call, int64_t token, int64_t head, int64_t chunk) {
     const shape *s = w->s;
     walk_chunk(w, chunk);
@@ -445,6 +481,7 @@ static void few_chunk(walk *w, const plait_cpu_call *call, int64_t token, int64_
     }
 }
 
+/* A lane without chunks does nothing. Its partials are never read, for few_merge asks for the range as well. */
 static void few_unit(const shape *s, walk *w, const plait_cpu_call *call, int64_t unit) {
     int64_t lane = unit % LANES, token = unit / LANES / s->kv_heads, last;
     range r = range_of(s, token);
@@ -465,6 +502,7 @@ static void few_unit(const shape *s, walk *w, const plait_cpu_call *call, int64_
     }
 }
 
+/* A row's chunks in order of position, as walk_rows merges them. */
 static void few_merge(const shape *s, walk *w, const plait_cpu_call *call, int64_t unit) {
     int64_t token = unit / s->heads, head = unit % s->heads;
     range r = range_of(s, token);
@@ -484,10 +522,12 @@ static void few_merge(const shape *s, walk *w, const plait_cpu_call *call, int64
 
 /* ---- the row of the table ---- */
 
+/* A slice along keys would need partials of the op's merge rule as its result; see the README of this folder. */
 static bool whole(const plait_op_use *use, int start, int total, int64_t n) {
     return use->attrs[start].i == 0 && (use->attrs[total].i == 0 || use->attrs[total].i == n);
 }
 
+/* Any type of cache that has a decoder. Rows of k and v must be contiguous, pages and heads may lie anywhere. */
 static bool attention_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                               size_t reason_bytes) {
     const plait_operand *k = &use->inputs[PLAIT_ATTENTION_K], *v = &use->inputs[PLAIT_ATTENTION_V];
@@ -503,6 +543,7 @@ static bool attention_accepts(const plait_op_use *use, const plait_encoding *enc
     return plait_cpu_rows_accepted(use, reason, reason_bytes);
 }
 
+/* Phase 1 has work only for few tokens. */
 static int64_t attention_units(const plait_cpu_call *call, int phase) {
     shape s = shape_of(&call->use);
     if (s.n == 0 || s.heads == 0 || s.kv_heads == 0) return 0;

@@ -1,6 +1,9 @@
-/* Kernels of unary and binary ops and gates: a unit is a piece of a row. */
+/* Kernels of unary and binary ops and gates: a unit is a piece of a row. Not here: the functions themselves (math.h,
+ * elementwise.inc). Invariant: an element of the result depends on the same element of the inputs alone, so pieces,
+ * rows and vectors do not show. */
 #include "device/cpu/kernels/family.h"
 
+/* Rows may lie anywhere, but are contiguous themselves. Which inputs may be of size 1 is the shape rule's affair. */
 static bool elementwise_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                                 size_t reason_bytes) {
     (void)encodings;
@@ -13,9 +16,11 @@ static int64_t elementwise_units(const plait_cpu_call *call, int phase) {
     return plait_cpu_pieces(y) * plait_cpu_row_count(y);
 }
 
+/* n elements of the row at `at`, from element `from` on. */
 typedef void piece_fn(const plait_cpu_call *call, const plait_cpu_simd *simd, plait_cpu_place at,
                       int64_t from, int64_t n);
 
+/* Attributes are float64 in the graph and float32 from here on. */
 static void unary_piece(const plait_cpu_call *call, const plait_cpu_simd *simd, plait_cpu_place at,
                         int64_t from, int64_t n) {
     const plait_op_use *use = &call->use;
@@ -40,11 +45,14 @@ static void unary_piece(const plait_cpu_call *call, const plait_cpu_simd *simd, 
                 (float *)plait_cpu_row_at(&use->outputs[0], at) + from);
 }
 
+/* The second input may have dims of size 1, which serve all: along dim 0 by a step of 0, along the others by the row
+ * that is read. */
 static void binary_piece(const plait_cpu_call *call, const plait_cpu_simd *simd, plait_cpu_place at,
                          int64_t from, int64_t n) {
     const plait_op_use *use = &call->use;
     const plait_operand *b = &use->inputs[1];
     plait_cpu_binary_function f = PLAIT_CPU_PLUS;
+    /* The first of the functions is what no case names; the table below has no op but these. */
     switch ((int)use->op->id) {
     case PLAIT_OP_sub: f = PLAIT_CPU_MINUS; break;
     case PLAIT_OP_mul: f = PLAIT_CPU_TIMES; break;
@@ -61,7 +69,8 @@ static void binary_piece(const plait_cpu_call *call, const plait_cpu_simd *simd,
                  (float *)plait_cpu_row_at(&use->outputs[0], at) + from);
 }
 
-/* Units [begin, end): pieces of rows, those of a row in turn. */
+/* Units [begin, end): pieces of rows, those of a row in turn. The place of the first one is found by division, later
+ * ones by counting: rows are often shorter than a division takes. */
 static void pieces_do(const plait_cpu_call *call, piece_fn *piece, int64_t begin, int64_t end) {
     const plait_operand *y = &call->use.outputs[0];
     const plait_cpu_simd *simd = plait_cpu_simd_for(call->features);
@@ -87,6 +96,7 @@ static void binary_run(const plait_cpu_call *call, int phase, int64_t begin, int
     pieces_do(call, binary_piece, begin, end);
 }
 
+/* The same work by rows: all pieces of each, in the numbering of units. */
 static void unary_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     int64_t pieces = plait_cpu_pieces(&call->use.outputs[0]);
     pieces_do(call, unary_piece, begin * pieces, end * pieces);

@@ -1,4 +1,5 @@
-/* Checks of operands that the families share. */
+/* Checks of operands that the families share. Not here: what only one family asks. Invariant: a refusal leaves its
+ * reason, an acceptance leaves `reason` alone. */
 #include "device/cpu/kernels/family.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@ bool plait_cpu_refuse(char *reason, size_t reason_bytes, const char *what) {
     return false;
 }
 
+/* Ids and caches, which are not F32, are read through op/reference.h or by the family's own rules. */
 bool plait_cpu_rows_accepted(const plait_op_use *use, char *reason, size_t reason_bytes) {
     for (int i = 0; i < use->n_inputs + use->n_outputs; i++) {
         bool input = i < use->n_inputs;

@@ -80,6 +80,7 @@ INLINE W w_exp2_of(W t) {
 INLINE W w_swap_pairs(W a) {
     W_EACH(vf_swap_pairs(a.p[i]));
 }
+/* Sixteen numbers of 16 bits, made wide exactly; bytes and nibbles become whole numbers. */
 INLINE W w_half(const uint16_t *p) {
     W_EACH(vf_half(p + i * LANES));
 }

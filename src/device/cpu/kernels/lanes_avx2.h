@@ -1,4 +1,5 @@
-/* What lanes.h needs, with AVX2, FMA and F16C. */
+/* What lanes.h needs, with AVX2, FMA and F16C: two registers of eight. The first step of a sum over lanes, i + (i + 8),
+ * is the sum of the two. */
 #ifndef PLAIT_DEVICE_CPU_KERNELS_LANES_AVX2_H
 #define PLAIT_DEVICE_CPU_KERNELS_LANES_AVX2_H
 
@@ -17,6 +18,7 @@ INLINE VF vf_max(VF a, VF b) {
 INLINE VF vf_min(VF a, VF b) {
     return _mm256_min_ps(a, b);
 }
+/* LT_OQ: false where an operand is NaN, and quiet. */
 INLINE VF vf_if_less(VF a, VF b, VF x, VF y) {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
@@ -26,6 +28,8 @@ INLINE VF vf_abs(VF a) {
 INLINE VF vf_copysign(VF a, VF b) {
     return _mm256_or_ps(vf_abs(a), _mm256_and_ps(b, _mm256_set1_ps(-0.0f)));
 }
+/* The low bits of t hold n; shifted into the exponent and added to the bits of 1.0 they make 2^n. What is above them is
+ * shifted out. */
 INLINE VF vf_exp2_of(VF t) {
     VI bits = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));

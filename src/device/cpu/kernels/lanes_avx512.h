@@ -1,4 +1,5 @@
-/* What lanes.h needs, with AVX-512 F, BW, VL and DQ. */
+/* What lanes.h needs, with AVX-512 F, BW, VL and DQ: one register. Its halves are added first, then as with AVX2, so
+ * that sums follow the same tree; _mm512_reduce_add_ps would leave the order to the compiler. */
 #ifndef PLAIT_DEVICE_CPU_KERNELS_LANES_AVX512_H
 #define PLAIT_DEVICE_CPU_KERNELS_LANES_AVX512_H
 
@@ -27,6 +28,7 @@ INLINE VF vf_copysign(VF a, VF b) {
     VI sign = _mm512_and_si512(_mm512_castps_si512(b), _mm512_set1_epi32(INT32_MIN));
     return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(vf_abs(a)), sign));
 }
+/* As in lanes_avx2.h. */
 INLINE VF vf_exp2_of(VF t) {
     VI bits = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3F800000)));

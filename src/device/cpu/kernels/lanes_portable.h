@@ -1,4 +1,6 @@
-/* What lanes.h needs, in the compiler's vector extension. */
+/* What lanes.h needs, in the compiler's vector extension: four vectors of four. Comparisons give masks of all ones or
+ * zeros, so max and min choose the second operand where the comparison is false, as on x86. Here the tree of w_sum is
+ * over vectors first, (0 + 2) + (1 + 3), which are the steps of 8 and 4 lanes. */
 #ifndef PLAIT_DEVICE_CPU_KERNELS_LANES_PORTABLE_H
 #define PLAIT_DEVICE_CPU_KERNELS_LANES_PORTABLE_H
 

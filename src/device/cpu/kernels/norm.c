@@ -1,4 +1,6 @@
-/* Kernels of rms_norm and layer_norm: a unit is a row, so heads of [d, h, n] are rows too. */
+/* Kernels of rms_norm and layer_norm: a unit is a row, so heads of [d, h, n] are rows too. Not here: the arithmetic
+ * (norm.inc). Invariant: a row is summed by one thread in the order that simd.h names, so neither cuts nor widths
+ * show. */
 #include "device/cpu/kernels/family.h"
 
 static bool norm_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
@@ -7,11 +9,14 @@ static bool norm_accepts(const plait_op_use *use, const plait_encoding *encoding
     return plait_cpu_rows_accepted(use, reason, reason_bytes);
 }
 
+/* Rows are not cut: a row's sum belongs to one thread. A single token's norm is work for one thread, which is why
+ * chains run it right before its product. */
 static int64_t norm_units(const plait_cpu_call *call, int phase) {
     (void)phase;
     return call->use.outputs[0].dims[0] > 0 ? plait_cpu_row_count(&call->use.outputs[0]) : 0;
 }
 
+/* NULL for an input that is left out: ones for a weight, zeros for a bias. */
 static const float *optional(const plait_op_use *use, int input) {
     return plait_op_has(use, input) ? use->inputs[input].data : NULL;
 }

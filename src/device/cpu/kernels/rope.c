@@ -1,8 +1,11 @@
 /* Kernels of rope and position_scale: a unit is a token.
  *
- * An angle is position * w_i, where w_i holds the frequency, its factor and the mix of YaRN, in float64. The w are
- * made once for a run of tokens (one power, then products), cos and sin once a token, and serve all its heads. Pairs
- * are taken in strips of STRIP, whose tables lie on the stack, so that no scratch is needed. */
+ * An angle is position * w_i, where w_i holds the frequency, its factor and the mix of YaRN, in float64. The w are made
+ * once for a run of tokens (one power, then products), cos and sin once a token, and serve all its heads. Pairs are
+ * taken in strips of STRIP, whose tables lie on the stack, so that no scratch is needed.
+ *
+ * Not here: sin and cos (rope.inc), what the attributes mean (op/rotary.h). Invariant: a strip begins with a power of
+ * its own, at the same pairs for every row, so the products that follow it are the same whichever rows are turned. */
 #include "device/cpu/kernels/family.h"
 #include "op/rotary.h"
 
@@ -16,7 +19,9 @@ typedef struct rope_strip {
     float cosines[STRIP], sines[STRIP];
 } rope_strip;
 
-/* What turns a position into the angle of each pair of the strip; see plait_rotary_angle. */
+/* What turns a position into the angle of each pair of the strip; see plait_rotary_angle. Input 2, where there is one,
+ * divides the frequency of each pair. The interpolated and the unchanged frequency are mixed by where the pair lies
+ * between `low` and `high`. */
 static void fill_strip(const plait_op_use *use, const plait_rotary *rotary, rope_strip *strip) {
     double ratio = pow(rotary->freq_base, -2.0 / (double)rotary->n_rot);
     double w = pow(ratio, (double)strip->first);
@@ -32,6 +37,7 @@ static void fill_strip(const plait_op_use *use, const plait_rotary *rotary, rope
     }
 }
 
+/* A pair is elements i and i + n_rot / 2 with split halves, neighbours otherwise. y may be x. */
 static void turn_head(const plait_cpu_simd *simd, const plait_rotary *rotary, const rope_strip *strip,
                       const float *x, float *y) {
     if (rotary->split_halves)
@@ -41,7 +47,8 @@ static void turn_head(const plait_cpu_simd *simd, const plait_rotary *rotary, co
         simd->turn_pairs(x + 2 * strip->first, strip->cosines, strip->sines, strip->n, y + 2 * strip->first);
 }
 
-/* Rows [begin, end) of heads: the strip of each, angles whenever the token changes. */
+/* Rows [begin, end) of heads: the strip of each, angles whenever the token changes. A run that begins within a token
+ * makes that token's angles anew, from the same numbers. */
 static void turn_strip(const plait_cpu_call *call, const plait_rotary *rotary, rope_strip *strip,
                        int64_t begin, int64_t end) {
     const plait_op_use *use = &call->use;
@@ -67,6 +74,7 @@ static void copy_rest(const plait_op_use *use, int64_t n_rot, int64_t begin, int
                (size_t)(x->dims[0] - n_rot) * sizeof(float));
 }
 
+/* Strip by strip over all rows rather than row by row: w is made once for the run. */
 static void rope_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     plait_rotary rotary;
     rope_strip strip;
@@ -86,6 +94,7 @@ static bool rope_accepts(const plait_op_use *use, const plait_encoding *encoding
     return plait_cpu_rows_accepted(use, reason, reason_bytes);
 }
 
+/* A token's heads share its angles, so they are one unit. */
 static int64_t token_units(const plait_cpu_call *call, int phase) {
     const plait_operand *y = &call->use.outputs[0];
     (void)phase;
@@ -98,6 +107,7 @@ static void rope_run(const plait_cpu_call *call, int phase, int64_t begin, int64
     rope_rows(call, begin * heads, end * heads);
 }
 
+/* The factor of op/rope.c in float64, rounded once, for every head of a token. */
 static void position_scale_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_op_use *use = &call->use;
     const plait_operand *x = &use->inputs[0], *y = &use->outputs[0];

@@ -2,12 +2,14 @@
  * kv_shift has its reference kernel.
  *
  * kv_write and page_copy work off their lists in order, so a unit is a part of the cache that no other unit touches
- * (pieces of dim 0 of one head; one head) and goes through the whole list. */
+ * (pieces of dim 0 of one head; one head) and goes through the whole list. Invariant: of two entries of a list that
+ * name one place, the later one stays, for every number of threads. */
 #include "device/cpu/kernels/family.h"
 #include "op/cache_row.h"
 
 enum { WRITE_PIECE = 64 }; /* elements of a row of kv_write in one unit, unless a block is larger */
 
+/* The instruction set's code where it has some, else the format's decoder; both give the same bits. */
 static void decode_row(const plait_cpu_simd *simd, plait_dtype dtype, const void *blocks, float *out,
                        int64_t n) {
     if (!simd->decode(dtype, blocks, out, n)) plait_quant_of(dtype)->decode(blocks, out, n);
@@ -27,6 +29,8 @@ static int64_t get_rows_units(const plait_cpu_call *call, int phase) {
     return call->use.outputs[0].dims[0] > 0 ? call->use.inputs[1].dims[0] : 0;
 }
 
+/* The table may be part of one that is split by rows: [start, start + dims[1]) of `total`. Ids of other parts give
+ * zeros, which the sum over parts needs. */
 static void get_rows_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     const plait_op_use *use = &call->use;
     const plait_operand *table = &use->inputs[0], *y = &use->outputs[0];
@@ -47,6 +51,7 @@ static void get_rows_run(const plait_cpu_call *call, int phase, int64_t begin, i
 
 /* ---- kv_write ---- */
 
+/* Inputs are the cache, and for kv_write the rows that are written; slots and lists are read element by element. */
 static bool cache_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                           size_t reason_bytes) {
     (void)encodings;
@@ -57,6 +62,7 @@ static bool cache_accepts(const plait_op_use *use, const plait_encoding *encodin
                             "rows of the cache or of what is written are not contiguous");
 }
 
+/* At least a block of the cache's type, for a block is encoded as a whole; its scale is of all its elements. */
 static int64_t write_piece(const plait_operand *cache) {
     return plait_max_i64(WRITE_PIECE, plait_dtype_block_elems(cache->dtype));
 }
@@ -70,7 +76,9 @@ static int64_t kv_write_units(const plait_cpu_call *call, int phase) {
     return call->use.inputs[2].dims[0] > 0 ? write_pieces(cache) * cache->dims[2] : 0;
 }
 
-/* Where the slot's row lies here; false when it lies nowhere. */
+/* Where the slot's row lies here; false when it lies nowhere: a negative slot is an item that is not written, one of
+ * another part's pages or offsets is that part's. Slots beyond the whole cache are errors. Each unit reads the whole
+ * list, which is cheaper than anything shared. */
 static bool find_slot(const plait_op_use *use, int64_t n, int64_t *out_page, int64_t *out_offset) {
     const plait_operand *cache = &use->outputs[0];
     const plait_attr *attrs = use->attrs;
@@ -85,6 +93,7 @@ static bool find_slot(const plait_op_use *use, int64_t n, int64_t *out_page, int
     return *out_page >= 0 && *out_page < cache->dims[3] && *out_offset >= 0 && *out_offset < cache->dims[1];
 }
 
+/* Items outside, units inside: each item is looked up once for all pieces of this thread. */
 static void kv_write_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     const plait_op_use *use = &call->use;
     const plait_operand *cache = &use->outputs[0], *rows = &use->inputs[1];
@@ -111,6 +120,7 @@ static int64_t page_copy_units(const plait_cpu_call *call, int phase) {
     return call->use.inputs[1].dims[1] > 0 ? call->use.outputs[0].dims[2] : 0;
 }
 
+/* Pages of one head: rows that follow each other move as one. Bytes, not numbers, so every type goes this way. */
 static void copy_head(const plait_operand *cache, int64_t head, int64_t from, int64_t to) {
     size_t bytes = (size_t)plait_dtype_row_bytes(cache->dtype, cache->dims[0]);
     if (cache->strides[1] == (int64_t)bytes) {
@@ -122,6 +132,8 @@ static void copy_head(const plait_operand *cache, int64_t head, int64_t from, in
         memcpy(plait_ref_at(cache, 0, p, head, to), plait_ref_at(cache, 0, p, head, from), bytes);
 }
 
+/* Entry (from, to); negative ones are empty places of the list. Later entries may read what earlier ones wrote, within
+ * a head, which is one unit's. */
 static void page_copy_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     const plait_op_use *use = &call->use;
     const plait_operand *cache = &use->outputs[0], *list = &use->inputs[1];
@@ -139,6 +151,8 @@ static void page_copy_run(const plait_cpu_call *call, int phase, int64_t begin, 
 
 /* ---- copy and cast ---- */
 
+/* `copy` keeps the type; casts are those to F32 from anything, and those to the 16-bit types from F32, whose rounding
+ * the encoders do as the op says. */
 static bool copy_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                          size_t reason_bytes) {
     (void)encodings;
@@ -155,6 +169,7 @@ static int64_t copy_units(const plait_cpu_call *call, int phase) {
     return call->use.outputs[0].dims[0] > 0 ? plait_cpu_row_count(&call->use.outputs[0]) : 0;
 }
 
+/* Both rows are contiguous, so strides of dims 1 to 3 may be anything. */
 static void copy_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_operand *x = &call->use.inputs[0], *y = &call->use.outputs[0];
     const plait_cpu_simd *simd = plait_cpu_simd_for(call->features);

@@ -1,4 +1,5 @@
-/* The choice of a table. */
+/* The choice of a table. AVX-VNNI and AVX-512 VNNI have nothing that these functions need. Invariant: which table it is
+ * changes no byte. */
 #include "device/cpu/kernels/simd.h"
 
 #include "device/cpu/features.h"

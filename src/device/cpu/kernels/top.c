@@ -2,9 +2,11 @@
  * row by row, so that softmax, top_k and what normalises its values run as one.
  *
  * The best of a column are found in parts of PART elements, then among the parts' best. An entry is one number that
- * orders as plait_better does: the value's bits made monotonic (0 for NaN, both zeros alike), then the id, lower
- * ids larger. The entries held so far are a heap with the worst on top; most elements are passed over because they
- * are not above its value. Order is total, so cuts do not show. */
+ * orders as plait_better does: the value's bits made monotonic (0 for NaN, both zeros alike), then the id, lower ids
+ * larger. The entries held so far are a heap with the worst on top; most elements are passed over because they are not
+ * above its value. Order is total, so cuts do not show.
+ *
+ * Not here: partials of a split column, which the op's merge rule joins. */
 #include "device/cpu/kernels/family.h"
 #include "tensor/float16.h"
 
@@ -16,6 +18,8 @@ enum { PART = 16384, FEW = 64 };
 
 /* ---- entries ---- */
 
+/* Adding +0 turns -0 into +0. Bits of positive numbers get the sign bit set, those of negative ones are inverted:
+ * unsigned order is then the order of numbers. Ids are below 2^32 - 1, so no entry is 0. */
 static uint64_t entry_of(float value, int64_t index) {
     uint32_t bits = plait_f32_bits(value + 0.0f), key = 0;
     if (value == value) key = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -33,6 +37,7 @@ static float entry_value(uint64_t entry) {
 
 /* ---- the heap: the least entry is at 0 ---- */
 
+/* heap[0] has changed: it goes down until both children are larger. */
 static void sink_first(uint64_t *heap, int64_t n) {
     uint64_t entry = heap[0];
     int64_t at = 0;
@@ -45,6 +50,7 @@ static void sink_first(uint64_t *heap, int64_t n) {
     heap[at] = entry;
 }
 
+/* Adds an entry, or replaces the worst when `room` are held. room is at least 1. */
 static void offer(uint64_t *heap, int64_t *held, int64_t room, uint64_t entry) {
     if (*held == room) {
         if (entry <= heap[0]) return;
@@ -57,8 +63,9 @@ static void offer(uint64_t *heap, int64_t *held, int64_t room, uint64_t entry) {
     heap[at] = entry;
 }
 
-/* The best `room` of x[begin, end). While the worst of a full heap is NaN, every number is above it; later NaNs
- * are not. */
+/* The best `room` of x[begin, end), as a heap; returns how many there are. While the worst of a full heap is NaN, every
+ * number is above it; later NaNs are not. Of elements equal to the worst, those that come later have the larger id and
+ * are worse, so strictly larger ones are all that is looked for. */
 static int64_t best_of_part(const plait_cpu_simd *simd, const float *x, int64_t begin, int64_t end,
                             int64_t room, uint64_t *heap) {
     int64_t held = 0, i = begin;
@@ -71,7 +78,7 @@ static int64_t best_of_part(const plait_cpu_simd *simd, const float *x, int64_t 
     return held;
 }
 
-/* Best first. */
+/* Best first: the least goes to the end, again and again. */
 static void sort_heap(uint64_t *heap, int64_t n) {
     while (n > 1) {
         uint64_t least = heap[0];
@@ -114,7 +121,8 @@ static const float *column_of(const plait_op_use *use, int64_t n) {
     return (const float *)(void *)plait_ref_at(&use->inputs[0], 0, n, 0, 0);
 }
 
-/* Entries that a part does not have are 0, which is worse than any. */
+/* Entries that a part does not have are 0, which is worse than any. Places of a part's entries follow from its number,
+ * so parts are made in any order. */
 static void best_part(const plait_cpu_call *call, int64_t n, int64_t part) {
     const plait_op_use *use = &call->use;
     int64_t k = wanted(use), begin = part * PART;
@@ -124,7 +132,8 @@ static void best_part(const plait_cpu_call *call, int64_t n, int64_t part) {
     memset(heap + held, 0, (size_t)(k - held) * sizeof *heap);
 }
 
-/* Column n of the results from a heap of its best. */
+/* Column n of the results from a heap of its best. Values are read from the column again, for entries have lost the
+ * sign of zero and what kind of NaN it was. Ids count from `start`: the column may be part of a larger one. */
 static void store_best(const plait_op_use *use, int64_t n, uint64_t *best, int64_t held) {
     sort_heap(best, held);
     if (use->op->id != PLAIT_OP_top_k) {
@@ -139,6 +148,7 @@ static void store_best(const plait_op_use *use, int64_t n, uint64_t *best, int64
     }
 }
 
+/* Phase 1: the entries of all parts through one heap more, whose room follows the parts' in scratch. */
 static void best_column(const plait_cpu_call *call, int64_t n) {
     const plait_op_use *use = &call->use;
     int64_t k = wanted(use), held = 0;
@@ -161,6 +171,7 @@ static void best_run(const plait_cpu_call *call, int phase, int64_t begin, int64
 
 /* ---- top_k, few of a short column: a unit is a column ---- */
 
+/* Few enough for a heap on the stack, short enough for one thread a column. */
 static bool few_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                         size_t reason_bytes) {
     (void)encodings;
@@ -197,6 +208,8 @@ static int64_t softmax_units(const plait_cpu_call *call, int phase) {
     return call->use.outputs[0].dims[0] > 0 ? plait_cpu_row_count(&call->use.outputs[0]) : 0;
 }
 
+/* exp(scale x - max) and its sum, then times 1 / sum: two rounded operations where a division would be one, as simd.h
+ * has it. A row of -infinity alone has no sum and gives NaN. */
 static void softmax_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_operand *x = &call->use.inputs[0], *y = &call->use.outputs[0];
     const plait_cpu_simd *simd = plait_cpu_simd_for(call->features);

@@ -1,6 +1,7 @@
-/* Loops of the products of quantised weights: panels of columns that stay in the second-level cache, groups of
- * rows, runs of blocks, tiles. Invariant: each output is summed over k in rising order whatever the loops around
- * it, so no cut shows in the bytes. */
+/* Loops of the products of quantised weights: panels of columns that stay in the second-level cache, groups of rows,
+ * runs of blocks, tiles. Not here: what a format or an instruction set does (blocks.inc), how columns are quantised
+ * (quantise.c). Invariant: each output is summed over k in rising order whatever the loops around it, so no cut shows
+ * in the bytes. */
 #include "device/cpu/matmul/blocks.h"
 
 #include "base/size.h"
@@ -11,6 +12,8 @@ _Static_assert(RUN_BLOCKS * sizeof(unpacked_block) + PANEL_COLUMNS * GROUP * siz
                    PLAIT_CPU_MATMUL_SCRATCH_BYTES,
                "scratch holds a run of blocks and the sums of a panel");
 
+/* Rows beyond the range are computed, from zeros of the packing, and not stored. r may be y: each element is read right
+ * before it is written. The whole group has a branch of its own, for a copy of constant length. */
 void plait_cpu_store_tile(const plait_cpu_matmul_args *args, int64_t row0, int64_t column0, int columns,
                           const float *tile) {
     int64_t rows = plait_min_i64(args->row_end - row0, GROUP);
@@ -28,13 +31,15 @@ void plait_cpu_store_tile(const plait_cpu_matmul_args *args, int64_t row0, int64
     }
 }
 
-/* Columns of a panel: as many as 768 KiB hold, at least two tiles. */
+/* Columns of a panel: as many as 768 KiB hold, at least two tiles. Each panel costs another pass over the weights, so
+ * it is as wide as the cache lets it be; PANEL_COLUMNS bounds the sums in scratch. */
 static int64_t panel_columns(int64_t blocks) {
     int64_t fit = 786432 / (plait_max_i64(blocks, 1) * (int64_t)sizeof(plait_cpu_block));
     fit = fit / PLAIT_CPU_TILE_COLUMNS * PLAIT_CPU_TILE_COLUMNS;
     return plait_min_i64(plait_max_i64(fit, 2 * PLAIT_CPU_TILE_COLUMNS), PANEL_COLUMNS);
 }
 
+/* Few columns: memory is the limit, so a group is read once, in order, and decoded in registers for all columns. */
 static void run_direct(const plait_cpu_matmul_args *args, const block_ops *ops, int64_t blocks,
                        int64_t group_bytes) {
     _Alignas(64) float tile[DIRECT_COLUMNS * GROUP];
@@ -45,7 +50,9 @@ static void run_direct(const plait_cpu_matmul_args *args, const block_ops *ops, 
     }
 }
 
-/* The sums of one group with one panel. */
+/* The sums of one group with one panel. A run of 16 blocks is decoded (13 KiB, in the first-level cache) and then used
+ * by every tile of the panel; sums wait in scratch from run to run, which continues the order over k. Tiles lie as
+ * plait_cpu_quantise left them: `first * columns` blocks into tile i. */
 static void run_panel(const plait_cpu_matmul_args *args, const block_ops *ops, int64_t blocks,
                       const uint8_t *group, int64_t row, int64_t begin, int64_t end) {
     unpacked_block *w = args->scratch;
@@ -65,6 +72,7 @@ static void run_panel(const plait_cpu_matmul_args *args, const block_ops *ops, i
                              acc + (i - begin) * GROUP);
 }
 
+/* The width of the product alone decides the way, and both have the numbers of matmul.h. */
 void plait_cpu_run_blocks(const plait_cpu_matmul_args *args, const block_ops *ops) {
     int64_t blocks = args->k / 32;
     int64_t group_bytes = plait_cpu_packed_bytes(ops->dtype, args->k, GROUP);

@@ -21,12 +21,15 @@ typedef struct float_scratch {
 
 _Static_assert(sizeof(float_scratch) <= PLAIT_CPU_MATMUL_SCRATCH_BYTES, "fits");
 
+/* Groups of rows from `row` on, the last one perhaps not whole, `most` at most. */
 static int64_t groups_left(const plait_cpu_matmul_args *args, int64_t row, int64_t most) {
     return plait_min_i64(most, (args->row_end - row + GROUP - 1) / GROUP);
 }
 
 /* --- few columns of packed weights ----------------------------------------------------------------------------- */
 
+/* Four groups at a time, since with few columns each group's sums are one or two chains of fma, which wait for
+ * themselves. Totals are kept over all runs; `step` groups are stored through the epilogue. */
 static void run_few(const plait_cpu_matmul_args *args, float_part_fn *part, int64_t elem_bytes) {
     int64_t group_bytes = args->k * GROUP * elem_bytes;
     int columns = (int)args->n, step;
@@ -50,9 +53,11 @@ typedef struct float_run {
     int64_t group_stride_bytes;
 } float_run;
 
+/* Brings elements [k, k + n) of `groups` groups of rows from `row` on; n is RUN_ELEMS but for the last run. */
 typedef float_run fetch_fn(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row, int groups,
                            int64_t k, int64_t n);
 
+/* F32 is read where it lies; 16-bit runs are made wide in scratch, once for all columns of a panel. */
 static float_run fetch_packed(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row,
                               int groups, int64_t k, int64_t n) {
     float_scratch *scratch = args->scratch;
@@ -67,6 +72,8 @@ static float_run fetch_packed(const plait_cpu_matmul_args *args, const float_ops
     return (float_run){scratch->run, sizeof scratch->run[0]};
 }
 
+/* Rows from file form, whole blocks at a time (RUN_ELEMS is a multiple of every block), then interleaved as packed
+ * groups are. Rows beyond the range count as zeros; they are not read, for there may be nothing behind. */
 static float_run fetch_decoded(const plait_cpu_matmul_args *args, const float_ops *ops, int64_t row,
                                int groups, int64_t k, int64_t n) {
     float_scratch *scratch = args->scratch;
@@ -83,7 +90,8 @@ static float_run fetch_decoded(const plait_cpu_matmul_args *args, const float_op
     return (float_run){scratch->run, sizeof scratch->run[0]};
 }
 
-/* Sums of up to two groups with the columns [begin, end) of a panel. */
+/* Sums of up to two groups with the columns [begin, end) of a panel. A run joins the totals before the next one is
+ * fetched, which is the order of matmul.h: runs are summed apart, so how many columns or groups go together is free. */
 static void run_panel(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch, int64_t row,
                       int64_t begin, int64_t end) {
     float_scratch *scratch = args->scratch;
@@ -102,6 +110,7 @@ static void run_panel(const plait_cpu_matmul_args *args, const float_ops *ops, f
         plait_cpu_store_tile(args, row + g * GROUP, begin, (int)(end - begin), &scratch->total[g][0][0]);
 }
 
+/* Panels outside: the x of a panel stays in the cache while all rows pass. */
 static void run_panels(const plait_cpu_matmul_args *args, const float_ops *ops, fetch_fn *fetch,
                        int64_t panel) {
     for (int64_t begin = 0; begin < args->n; begin += panel)
@@ -118,6 +127,7 @@ void plait_cpu_run_floats(const plait_cpu_matmul_args *args, const float_ops *op
         run_few(args, args->dtype == PLAIT_F16 ? ops->f16 : ops->bf16, 2);
 }
 
+/* One way for every number of columns: decoding is what costs, so panels are as wide as totals have room for. */
 void plait_cpu_run_decoded(const plait_cpu_matmul_args *args, const float_ops *ops) {
     run_panels(args, ops, fetch_decoded, DECODED_PANEL);
 }

@@ -1,4 +1,5 @@
-/* The list of all product kernels, and the choice among them. */
+/* The list of all product kernels, and the choice among them. Not here: packing and quantising, which are chosen by
+ * dtype alone. Invariant: for every dtype of the list the last tables have a row that needs no feature. */
 #include "device/cpu/matmul/matmul.h"
 
 #include "base/size.h"
@@ -13,6 +14,8 @@ static const plait_cpu_matmul *const tables[] = {
     plait_cpu_blocks_portable,   plait_cpu_floats_portable,
 };
 
+/* `any` asks for rows that decode whatever dtype; a dtype's own row is looked for first, in all tables, so that a
+ * slower instruction set with the right kernel is better than a faster one that decodes. */
 static const plait_cpu_matmul *find(plait_dtype dtype, bool any, uint32_t features) {
     for (size_t t = 0; t < PLAIT_COUNT_OF(tables); t++)
         for (const plait_cpu_matmul *row = tables[t]; row->run; row++)

@@ -1,19 +1,21 @@
-/* From file form to packed form and back. Invariant: unpack is the exact inverse of pack for every bit of a block,
- * so a packed weight can serve any reader; rows beyond the matrix are packed from blocks of zero bytes.
+/* From file form to packed form and back. Not here: the layouts (packing.h), how kernels read them (blocks.inc), offers
+ * and threads (weights.c). Invariant: unpack is the exact inverse of pack for every bit of a block, so a packed weight
+ * can serve any reader; rows beyond the matrix are packed from blocks of zero bytes.
  *
- * A format is two functions on one block of one row (a lane of the group); everything else is common. Sources of
- * the block layouts: the GGUF format as described in docs/formats.md and in src/tensor/quant.
- */
+ * A format is two functions on one block of one row (a lane of the group); everything else is common. Sources of the
+ * block layouts: the GGUF format as described in docs/formats.md and in src/tensor/quant. */
 #include "device/cpu/matmul/packing.h"
 
 #include "tensor/quant/quant.h"
 
 #include <string.h>
 
+/* At least the largest block of the list (Q6_K: 210 bytes), and room for several small ones when a row is decoded. */
 enum { MAX_BLOCK_BYTES = 256 };
 
 /* --- pieces --------------------------------------------------------------------------------------------------- */
 
+/* By bytes: blocks lie at any address, and files are little-endian. */
 static uint16_t load16(const uint8_t *p) {
     return (uint16_t)(p[0] | p[1] << 8);
 }
@@ -23,7 +25,8 @@ static void store16(uint8_t *p, uint16_t value) {
     p[1] = (uint8_t)(value >> 8);
 }
 
-/* Nibble pairs of the file's "halves" order (element j with element j + 16) are the packed order already. */
+/* Nibble pairs of the file's "halves" order (element j with element j + 16) are the packed order already: byte 4 c + i
+ * has element 4 c + i low and element 4 (c + 4) + i high, which are steps c and c + 4. */
 static void nibbles_in(packed_nibbles *out, const uint8_t *bytes, int lane) {
     for (int c = 0; c < 4; c++) memcpy(out->q[c][lane], bytes + 4 * c, 4);
 }
@@ -32,7 +35,8 @@ static void nibbles_out(const packed_nibbles *in, uint8_t *bytes, int lane) {
     for (int c = 0; c < 4; c++) memcpy(bytes + 4 * c, in->q[c][lane], 4);
 }
 
-/* Codes of 32 elements, of which the low four bits go to nibbles. */
+/* Codes of 32 elements, of which the low four bits go to nibbles, for formats whose own order of nibbles is another
+ * one. */
 static void codes_in(packed_nibbles *out, const uint8_t *codes, int lane) {
     uint8_t bytes[16];
     for (int j = 0; j < 16; j++) bytes[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
@@ -48,7 +52,8 @@ static void codes_out(const packed_nibbles *in, uint8_t *codes, int lane) {
     }
 }
 
-/* One further bit of each of 32 elements: bit j of `bits` is element j = 4 c + i. */
+/* One further bit of each of 32 elements: bit j of `bits` is element j = 4 c + i. In the plane it is bit c of byte i,
+ * so that a kernel gets a step's bits by shifting whole vectors. */
 static void plane_in(uint8_t *plane, uint32_t bits) {
     for (int i = 0; i < 4; i++) {
         uint32_t byte = 0;
@@ -57,6 +62,7 @@ static void plane_in(uint8_t *plane, uint32_t bits) {
     }
 }
 
+/* The inverse, bit for bit. */
 static uint32_t plane_out(const uint8_t *plane) {
     uint32_t bits = 0;
     for (int i = 0; i < 4; i++)
@@ -75,6 +81,7 @@ static void store32(uint8_t *p, uint32_t value) {
 
 /* --- plain floats --------------------------------------------------------------------------------------------- */
 
+/* Floats are lanes of a unit of one element: packing is a transposition. */
 static void pack_f32(packed_f32 *u, const uint8_t *b, int lane) {
     memcpy(&u->v[lane], b, 4);
 }
@@ -92,6 +99,7 @@ static void unpack_f16(const packed_f16 *u, uint8_t *b, int lane) {
 
 /* --- blocks of 32 --------------------------------------------------------------------------------------------- */
 
+/* d, then 16 bytes of nibbles. */
 static void pack_q4_0(packed_q4_0 *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     nibbles_in(&u->low, b + 2, lane);
@@ -101,6 +109,7 @@ static void unpack_q4_0(const packed_q4_0 *u, uint8_t *b, int lane) {
     nibbles_out(&u->low, b + 2, lane);
 }
 
+/* d and m, then 16 bytes of nibbles. */
 static void pack_q4_1(packed_q4_1 *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     u->m[lane] = load16(b + 2);
@@ -112,6 +121,7 @@ static void unpack_q4_1(const packed_q4_1 *u, uint8_t *b, int lane) {
     nibbles_out(&u->low, b + 4, lane);
 }
 
+/* d, bit 4 of element j as bit j of four bytes, then nibbles. */
 static void pack_q5_0(packed_q5_0 *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     plane_in(u->plane[lane], load32(b + 2));
@@ -123,6 +133,7 @@ static void unpack_q5_0(const packed_q5_0 *u, uint8_t *b, int lane) {
     nibbles_out(&u->low, b + 6, lane);
 }
 
+/* d and m, then as Q5_0. */
 static void pack_q5_1(packed_q5_1 *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     u->m[lane] = load16(b + 2);
@@ -136,6 +147,8 @@ static void unpack_q5_1(const packed_q5_1 *u, uint8_t *b, int lane) {
     nibbles_out(&u->low, b + 8, lane);
 }
 
+/* d, then 32 signed bytes. Codes are kept as code + 128 (the sign bit flipped): the dot instructions want one operand
+ * unsigned, and `offset` of the columns takes the 128 back. */
 static void pack_q8_0(packed_q8_0 *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     for (int c = 0; c < 8; c++) {
@@ -155,6 +168,7 @@ static void unpack_q8_0(const packed_q8_0 *u, uint8_t *b, int lane) {
     }
 }
 
+/* d, then nibbles that are indices into values_iq4 of blocks.inc. */
 static void pack_iq4_nl(packed_iq4_nl *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b);
     nibbles_in(&u->low, b + 2, lane);
@@ -164,6 +178,7 @@ static void unpack_iq4_nl(const packed_iq4_nl *u, uint8_t *b, int lane) {
     nibbles_out(&u->low, b + 2, lane);
 }
 
+/* An exponent of one byte (E8M0 of the OCP Microscaling Formats), then nibbles, indices of E2M1 values. */
 static void pack_mxfp4(packed_mxfp4 *u, const uint8_t *b, int lane) {
     u->exponent[lane] = b[0];
     nibbles_in(&u->low, b + 1, lane);
@@ -175,7 +190,9 @@ static void unpack_mxfp4(const packed_mxfp4 *u, uint8_t *b, int lane) {
 
 /* --- blocks of 256 -------------------------------------------------------------------------------------------- */
 
-/* The 12 bytes of eight 6-bit scales and minima in Q4_K and Q5_K. */
+/* The 12 bytes of eight 6-bit scales and minima in Q4_K and Q5_K: bytes 0 to 3 and 4 to 7 hold scales and minima 0 to 3
+ * in their low six bits, and the upper two bits of scales and minima 4 to 7 above; bytes 8 to 11 the low nibbles of
+ * those. */
 static void scales_in(const uint8_t *b, uint8_t scale[8], uint8_t min[8]) {
     for (int j = 0; j < 4; j++) {
         scale[j] = b[j] & 63;
@@ -198,7 +215,8 @@ static void run_codes_in(const uint8_t *qs, int g, uint8_t codes[32]) {
     for (int l = 0; l < 32; l++) codes[l] = qs[32 * (g / 2) + l] >> (g % 2 * 4) & 15;
 }
 
-/* Adds the nibbles of group g; bytes are cleared by the even group, which comes first. */
+/* Adds the nibbles of group g; bytes are cleared by the even group, which comes first. `g` must come in rising
+ * order. */
 static void run_codes_out(uint8_t *qs, int g, const uint8_t codes[32]) {
     for (int l = 0; l < 32; l++) {
         uint8_t *byte = &qs[32 * (g / 2) + l];
@@ -206,6 +224,8 @@ static void run_codes_out(uint8_t *qs, int g, const uint8_t codes[32]) {
     }
 }
 
+/* d, dmin, 12 bytes of scales, then 128 of nibbles. Each of the eight groups of 32 becomes a block of its own in the
+ * unit. */
 static void pack_q4_k(packed_q4_k *u, const uint8_t *b, int lane) {
     uint8_t scale[8], min[8], codes[32];
     u->d[lane] = load16(b);
@@ -231,6 +251,7 @@ static void unpack_q4_k(const packed_q4_k *u, uint8_t *b, int lane) {
     scales_out(b + 4, scale, min);
 }
 
+/* As Q4_K, with 32 bytes between scales and nibbles: bit g of byte l is bit 4 of element l of group g. */
 static void pack_q5_k(packed_q5_k *u, const uint8_t *b, int lane) {
     uint8_t scale[8], min[8], codes[32];
     u->d[lane] = load16(b);
@@ -282,6 +303,7 @@ static void pack_q6_k(packed_q6_k *u, const uint8_t *b, int lane) {
     }
     u->d[lane] = load16(b + 208);
 }
+/* Everything but scales and d is put together from several groups, so it is cleared first. */
 static void unpack_q6_k(const packed_q6_k *u, uint8_t *b, int lane) {
     memset(b, 0, 192);
     for (int g = 0; g < 8; g++) {
@@ -299,7 +321,8 @@ static void unpack_q6_k(const packed_q6_k *u, uint8_t *b, int lane) {
     store16(b + 208, u->d[lane]);
 }
 
-/* IQ4_XS: d, 8 x 2 high bits of scales in a u16, 8 low nibbles, then 16 bytes of halves for each group of 32. */
+/* IQ4_XS: d, 8 x 2 high bits of scales in a u16, 8 low nibbles, then 16 bytes of halves for each group of 32. The
+ * file's scales are six bits with an offset of 32, here they are signed bytes. */
 static void pack_iq4_xs(packed_iq4_xs *u, const uint8_t *b, int lane) {
     uint16_t high = load16(b + 2);
     u->d[lane] = load16(b);
@@ -336,6 +359,8 @@ static void pairs_out(const uint8_t (*pairs)[GROUP][4], uint8_t *qs, int g, int 
             (uint8_t)((pairs[l / 16][lane][l % 4] >> (l % 16 / 4 * 2) & 3) << 2 * (g % 4));
 }
 
+/* 16 bytes of scales and minima, 64 of codes, then d and dmin. A scale's byte stays as it is: kernels take its
+ * nibbles. */
 static void pack_q2_k(packed_q2_k *u, const uint8_t *b, int lane) {
     u->d[lane] = load16(b + 80);
     u->dmin[lane] = load16(b + 82);
@@ -388,6 +413,8 @@ static void unpack_q3_k(const packed_q3_k *u, uint8_t *b, int lane) {
 
 /* --- all formats ---------------------------------------------------------------------------------------------- */
 
+/* A row of the table by dtype; unit_elems 0: the dtype has no packed form. Elements of a unit are those of the file's
+ * block. */
 typedef struct packing {
     int unit_elems;
     int unit_bytes; /* of 16 rows */
@@ -395,6 +422,8 @@ typedef struct packing {
     void (*unpack)(const void *unit, uint8_t *block, int lane);
 } packing;
 
+/* Functions with the types of the table around those with the types of a format: calling through a pointer of another
+ * type would be undefined. */
 #define THUNKS(NAME, name, elems)                                                                            \
     _Static_assert(sizeof(packed_##name) % 16 == 0, "no padding, and whole vectors");                        \
     static void pack_any_##name(void *unit, const uint8_t *block, int lane) {                                \
@@ -406,6 +435,7 @@ typedef struct packing {
 PLAIT_CPU_PACKED_LIST(THUNKS)
 #undef THUNKS
 
+/* Dtypes without a line are zero. */
 static const packing packings[PLAIT_DTYPE_LIMIT] = {
 #define PACKING(NAME, name, elems)                                                                           \
     [PLAIT_##NAME] = {elems, (int)sizeof(packed_##name), pack_any_##name, unpack_any_##name},
@@ -417,6 +447,7 @@ bool plait_cpu_packs(plait_dtype dtype) {
     return (int)dtype >= 0 && (int)dtype < PLAIT_DTYPE_LIMIT && packings[dtype].unit_elems != 0;
 }
 
+/* Whole groups, so that a matrix of 17 rows takes as much as one of 32. */
 int64_t plait_cpu_packed_bytes(plait_dtype dtype, int64_t k, int64_t m) {
     int64_t bytes;
     if (!plait_cpu_packs(dtype) || k < 0 || m < 0 || k % packings[dtype].unit_elems != 0) return -1;
@@ -426,7 +457,8 @@ int64_t plait_cpu_packed_bytes(plait_dtype dtype, int64_t k, int64_t m) {
     return bytes;
 }
 
-/* Packs one group; rows from `lanes` on are zero. */
+/* Packs one group; rows from `lanes` on are zero. Unit by unit rather than row by row: a unit of 16 rows is written in
+ * one place while 16 streams are read. */
 static void pack_group(const packing *p, const uint8_t *rows, int64_t row_stride_bytes, int64_t block_bytes,
                        int64_t units, int lanes, uint8_t *group) {
     static const uint8_t zeros[MAX_BLOCK_BYTES];
@@ -437,6 +469,7 @@ static void pack_group(const packing *p, const uint8_t *rows, int64_t row_stride
     }
 }
 
+/* Rows are numbered in the whole matrix, which decides the group's place; `rows` begins at row_begin. */
 void plait_cpu_pack(plait_dtype dtype, const void *rows, int64_t row_stride_bytes, void *packed, int64_t k,
                     int64_t row_begin, int64_t row_end) {
     const packing *p = &packings[dtype];
@@ -449,6 +482,7 @@ void plait_cpu_pack(plait_dtype dtype, const void *rows, int64_t row_stride_byte
     }
 }
 
+/* Row by row, since any bounds will do; a lane is read from every unit of the group. */
 void plait_cpu_unpack(plait_dtype dtype, const void *packed, int64_t k, int64_t row_begin, int64_t row_end,
                       void *rows, int64_t row_stride_bytes) {
     const packing *p = &packings[dtype];
@@ -462,6 +496,8 @@ void plait_cpu_unpack(plait_dtype dtype, const void *packed, int64_t k, int64_t 
     }
 }
 
+/* Through file form, a few blocks at a time on the stack, and the format's own decoder: so a table looked up packed
+ * gives the bits that it gives in file form. */
 void plait_cpu_unpack_row(plait_dtype dtype, const void *packed, int64_t k, int64_t row, float *out) {
     const packing *p = &packings[dtype];
     const plait_quant *quant = plait_quant_of(dtype);

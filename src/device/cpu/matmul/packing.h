@@ -52,6 +52,7 @@ typedef struct packed_q4_k {
     } block[8];
 } packed_q4_k;
 
+/* The high bit of 32 elements is a plane of one bit a block; scales and minima have 6 bits each, a byte a row. */
 typedef struct packed_q5_k {
     uint16_t d[GROUP], dmin[GROUP];
     struct {
@@ -61,6 +62,7 @@ typedef struct packed_q5_k {
     } block[8];
 } packed_q5_k;
 
+/* Planes of two bits: bits 4 and 5 of the codes, the plane of a half for its steps. */
 typedef struct packed_q6_k {
     uint16_t d[GROUP];
     struct {

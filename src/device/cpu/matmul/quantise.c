@@ -1,5 +1,6 @@
-/* Quantised columns: layout, the definition of a block in plain C, and copying columns. Invariant: the place of a
- * column's blocks depends on n and the column's index only. */
+/* Quantised columns: layout, the definition of a block in plain C, and copying columns. Not here: the same block with
+ * AVX2 (quantise_avx2.c). Invariant: the place of a column's blocks depends on n and the column's index only; the bytes
+ * of a column depend on the column only. */
 #include "device/cpu/matmul/kernels.h"
 
 #include "base/size.h"
@@ -10,6 +11,7 @@
 
 _Static_assert(sizeof(plait_cpu_block) == 52, "no padding");
 
+/* Tiles are as wide as they have columns, so nothing is padded. */
 int64_t plait_cpu_columns_bytes(int64_t k, int64_t n) {
     int64_t bytes;
     if (k < 0 || n < 0 || k % 32 != 0) return -1;
@@ -18,13 +20,15 @@ int64_t plait_cpu_columns_bytes(int64_t k, int64_t n) {
     return bytes;
 }
 
-/* The first block of column i, and in *out_step how far apart its blocks lie. */
+/* The first block of column i, and in *out_step how far apart its blocks lie, which is the width of its tile: blocks of
+ * one place in k lie together for all columns of the tile, as the micro-kernels walk. */
 static int64_t column_start(int64_t i, int64_t blocks, int64_t n, int64_t *out_step) {
     int64_t tile = i - i % PLAIT_CPU_TILE_COLUMNS;
     *out_step = plait_min_i64(PLAIT_CPU_TILE_COLUMNS, n - tile);
     return tile * blocks + (i - tile);
 }
 
+/* Bits without the sign order like magnitudes, and comparing them as integers leaves no case open for NaN. */
 static uint32_t magnitude_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -51,6 +55,8 @@ static float best_top(const float *x, float a) {
     return best;
 }
 
+/* The definition, which is also the way of the rare cases on every instruction set. All is cleared first: a block that
+ * is zero or NaN has no codes. |q| is at most 127, so sums of 16 are within 2032, offsets within 2^19. */
 void plait_cpu_quantise_block_portable(const float *x, plait_cpu_block *out) {
     uint32_t largest = 0; /* as bits: their order is that of magnitudes, then infinity, then NaN */
     for (int i = 0; i < 32; i++) {
@@ -91,6 +97,7 @@ void plait_cpu_quantise(uint32_t features, const float *x, int64_t x_stride, int
     }
 }
 
+/* Whole blocks are copied, from tiles of one width to tiles of another. */
 void plait_cpu_gather_columns(const void *columns, int64_t k, int64_t n_from, const int32_t *ids, int64_t n,
                               void *out) {
     for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,10 @@
-/* Small things that every vec_ISA.h needs. */
+/* Small things that every vec_ISA.h needs, and what a vec_ISA.h gives: LANES, rows of a vector; VF, VI, VB, vectors of
+ * LANES floats, 32-bit integers, and 4 * LANES bytes; vf_, vi_, vb_ operations on them, unaligned loads and stores;
+ * CODES_SCALED, whether codes with an offset are brought to the offset 128 when they are loaded; MICRO_COLUMNS, columns
+ * of a register tile; vi_dots, the dot products of a block.
+ *
+ * Invariant: an operation is the same IEEE or integer operation on each lane on every instruction set, so files written
+ * in them give the same bytes. */
 #ifndef PLAIT_DEVICE_CPU_MATMUL_VEC_H
 #define PLAIT_DEVICE_CPU_MATMUL_VEC_H
 

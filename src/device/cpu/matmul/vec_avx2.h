@@ -80,13 +80,15 @@ INLINE void vb_store(uint8_t *p, VB v) {
 INLINE VB vb_or(VB a, VB b) {
     return _mm256_or_si256(a, b);
 }
-/* Bits [from, from + bits) of each byte, moved to bit `to`. */
+/* Bits [from, from + bits) of each byte, moved to bit `to`. There are no shifts of bytes: those of 16-bit lanes bring
+ * bits of the neighbour, which the mask removes. */
 INLINE VB vb_place(VB v, int from, int bits, int to) {
     if (to > from) v = _mm256_slli_epi16(v, to - from);
     if (to < from) v = _mm256_srli_epi16(v, from - to);
     return _mm256_and_si256(v, _mm256_set1_epi8((char)(((1 << bits) - 1) << to)));
 }
 
+/* values[index] for indices of 0 to 15; the table stands in both halves, since the instruction looks within each. */
 INLINE VB vb_lookup(VB index, const uint8_t *values) {
     __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
@@ -120,14 +122,18 @@ INLINE VB vb_code8(VB v) {
     return _mm256_xor_si256(v, _mm256_set1_epi8((char)0x80));
 }
 
-/* 16-bit sums of pairs of products: of unsigned codes, or of |code| and q with the code's sign. */
+/* 16-bit sums of pairs of products: of unsigned codes, or of |code| and q with the code's sign. vpmaddubsw saturates:
+ * with codes of at most 7 bits 2 * 127 * 127 = 32258 fits, with those of eight it would not, hence the signs; |code|
+ * may then be 128, and 2 * 128 * 127 = 32512 fits too. */
 INLINE VI pairs(VB code, VB q, int bits) {
     if (bits == 8) return _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(q, code));
     return _mm256_maddubs_epi16(code, q);
 }
 
-/* As many pair sums as fit are added in 16 bits before they are widened: 2 * 127 * (2^bits - 1) each. Widening
- * multiplies by 2^e. */
+/* As many pair sums as fit are added in 16 bits before they are widened: 2 * 127 * (2^bits - 1) each, which is 30480
+ * for eight of 4 bits, 31496 for four of 5, 32004 for two of 6. Widening multiplies by 2^e, so that codes count as they
+ * do where they were shifted when loaded; codes of eight bits have lost their offset to the sign, so nothing is started
+ * from. */
 INLINE void vi_dots(VI *out, const VB *code, const plait_cpu_block *x, int columns, int first, int count,
                     int start, int bits, int e) {
     const int together = bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;

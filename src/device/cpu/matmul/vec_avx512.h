@@ -81,12 +81,14 @@ INLINE void vb_store(uint8_t *p, VB v) {
 INLINE VB vb_or(VB a, VB b) {
     return _mm512_or_si512(a, b);
 }
-/* Bits [from, from + bits) of each byte, moved to bit `to`. */
+/* Bits [from, from + bits) of each byte, moved to bit `to`; shifted in 16-bit lanes, the neighbour's bits masked
+ * out. */
 INLINE VB vb_place(VB v, int from, int bits, int to) {
     if (to > from) v = _mm512_slli_epi16(v, (unsigned)(to - from));
     if (to < from) v = _mm512_srli_epi16(v, (unsigned)(from - to));
     return _mm512_and_si512(v, _mm512_set1_epi8((char)(((1 << bits) - 1) << to)));
 }
+/* values[index] for indices of 0 to 15; the table stands in each 128-bit part. */
 INLINE VB vb_lookup(VB index, const uint8_t *values) {
     __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index);

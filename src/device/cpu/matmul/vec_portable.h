@@ -37,6 +37,7 @@ INLINE VF vf_add(VF a, VF b) {
 INLINE VF vf_negate(VF a) {
     return -a;
 }
+/* The C library's fmaf where the processor has no instruction for it: slow, and rightly rounded. */
 INLINE VF vf_fma(VF a, VF b, VF c) {
     VF r;
     for (int i = 0; i < LANES; i++) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
