@@ -1,8 +1,12 @@
-/* The search among settings. Every setting could be tried; most need not be, because a longer context never makes anything
- * faster, and nothing is faster than with unlimited memory.
+/* The search among settings. Every setting could be tried; most need not be, because a longer context never makes
+ * anything faster, and nothing is faster than with unlimited memory. Not here: whether something fits, which planning
+ * says (plait_engine_build), and what is done with the choice (open.c).
  *
- * Invariant: what is returned is at most LEAST_GAIN worse than what trying all settings would have found, as far as those two
- * laws hold. */
+ * Each try is a whole dry plan of all graphs, some milliseconds, so the search counts tries, not comparisons: bounds
+ * are recomputed over all settings before each.
+ *
+ * Invariant: what is returned is at most LEAST_GAIN worse than what trying all settings would have found, as far as
+ * those two laws hold. */
 #include "fit/fit.h"
 
 #include "base/alloc.h"
@@ -23,6 +27,8 @@ static const double HALF_BATCH = 1.1;
 
 /* ---- what is open ---- */
 
+/* Longest first, so the first of the list is what was wished for. A model that was trained for less than the shortest
+ * has one entry. */
 static int list_contexts(const plait_model *model, int64_t *out) {
     int64_t context = model->options.context ? model->options.context : model->hp.context_trained;
     int n = 0;
@@ -32,6 +38,7 @@ static int list_contexts(const plait_model *model, int64_t *out) {
     return n;
 }
 
+/* The usual one and halves of it; larger ones are for who asks for them. */
 static int list_batches(const plait_model *model, int64_t *out) {
     int64_t batch = model->options.batch ? model->options.batch : USUAL_BATCH;
     int n = 0;
@@ -41,12 +48,16 @@ static int list_batches(const plait_model *model, int64_t *out) {
     return n;
 }
 
+/* Only commands that say so leave the type open: a cache of 8 bits changes what a model answers. Heads must be whole
+ * blocks. */
 static bool cache_can_be_small(const plait_model *model) {
     int64_t block = plait_dtype_block_elems(PLAIT_Q8_0);
     return model->options.kv_open && !model->options.kv_given && !model->options.fit_off &&
            model->hp.k_dim % block == 0 && model->hp.v_dim % block == 0;
 }
 
+/* Contexts innermost, batches around them, types outside: the search relies on settings of one batch and type standing
+ * together, the longest context first. */
 int plait_fit_list(const plait_model *model, plait_fit_setting *out) {
     int64_t contexts[64], batches[16];
     int n_contexts = list_contexts(model, contexts), n_batches = list_batches(model, batches), n = 0;
@@ -64,6 +75,8 @@ int plait_fit_list(const plait_model *model, plait_fit_setting *out) {
     return n;
 }
 
+/* Without times, only what is given up counts, and the smaller batch as if it had cost time: then the largest that fits
+ * wins. Batches beyond the usual one are worth no more than that. */
 double plait_fit_score(const plait_fit_setting *s, double time_ns) {
     double batch = s->batch < USUAL_BATCH ? (double)s->batch : USUAL_BATCH;
     double time = time_ns > 0 ? time_ns : pow(HALF_BATCH, log2(USUAL_BATCH / batch));
@@ -72,12 +85,14 @@ double plait_fit_score(const plait_fit_setting *s, double time_ns) {
 
 /* ---- trying ---- */
 
+/* The context is no option here: building takes it as an argument. */
 static void set(plait_model *model, const plait_fit_setting *s) {
     model->options.batch = s->batch;
     model->options.k_type = s->k_type;
     model->options.v_type = s->v_type;
 }
 
+/* Full is an answer, everything else that fails is a failure of the search, as memory of the host or a broken file. */
 plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting, plait_engine *out,
                            double *out_time_ns, bool *out_fits) {
     plait_engine engine = {0};
@@ -94,7 +109,7 @@ plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting,
     return full ? PLAIT_OK : status;
 }
 
-typedef enum state { UNKNOWN, FITS, TOO_LARGE } state;
+typedef enum state { UNKNOWN, FITS, TOO_LARGE } state; /* of a setting: not tried, or what planning said */
 
 typedef struct search {
     plait_model *model;
@@ -128,6 +143,7 @@ static double count_cache(const plait_model *model, const plait_fit_setting *s) 
     return bytes * (double)model->options.sequences;
 }
 
+/* The wished type is that of the first setting. */
 static bool smaller_cache(const search *s, int i) {
     return s->settings[i].k_type != s->settings[0].k_type;
 }
@@ -140,6 +156,9 @@ static bool same_but_batch(const plait_fit_setting *a, const plait_fit_setting *
     return a->context == b->context && a->k_type == b->k_type;
 }
 
+/* Builds the setting's engine and keeps it if it is the best so far; only one engine lives at a time beside the one
+ * being tried. Ties go to the earlier setting, which is the more wished for. The reserve for temporaries saves a second
+ * round of residence; where it is too small, building decides again by itself. */
 static plait_status try_setting(search *s, int i) {
     plait_engine engine = {0};
     bool fits;
@@ -170,8 +189,9 @@ static plait_status try_setting(search *s, int i) {
     return PLAIT_OK;
 }
 
-/* The shortest context, with the largest batch, and unlimited memory on every device: costs no more to plan than any other. It
- * stays unknown where a buffer would be larger than any may be. */
+/* The shortest context, with the largest batch, and unlimited memory on every device: costs no more to plan than any
+ * other. It stays unknown where a buffer would be larger than any may be. The time is a floor for all settings: none
+ * has more memory, and none of the same types reads less. */
 static plait_status find_ideal(search *s) {
     size_t n = (size_t)plait_context_device_count(s->model->context);
     uint64_t *budgets = plait_alloc_array(n, sizeof *budgets);
@@ -212,10 +232,11 @@ static double least_time(const search *s, int x, int *out_from) {
     return least;
 }
 
-/* Instead of setting i, of which setting `from` (-1: none) tells that it may be better than the best, one that tells more of
- * it and its like, if there is one: the shortest context where nothing is known; the smallest batch where its context was too
- * long with a larger one; the context in the middle between its own and that of which something is known. The list has
- * longer contexts and larger batches first. */
+/* Instead of setting i, of which setting `from` (-1: none) tells that it may be better than the best, one that tells
+ * more of it and its like, if there is one: the shortest context where nothing is known; the smallest batch where its
+ * context was too long with a larger one; the context in the middle between its own and that of which something is
+ * known. The list has longer contexts and larger batches first. So contexts are bisected, though the search only ever
+ * asks for one setting: whatever the middle says, half of those between are settled by it. */
 static int telling(const search *s, int i, int from) {
     const plait_fit_setting *a = &s->settings[i];
     bool too_long = false;
@@ -232,7 +253,8 @@ static int telling(const search *s, int i, int from) {
     return s->states[middle] == UNKNOWN ? middle : i;
 }
 
-/* The setting that may be the best, or -1: none can be better than what there is. */
+/* The setting that may be the best, or -1: none can be better than what there is. While nothing has fitted, whatever
+ * may fit is worth a try, that of the least bound first; of equals the earlier setting. */
 static int next_setting(const search *s) {
     double least = s->best >= 0 ? (1 - LEAST_GAIN) * s->best_score : INFINITY;
     int next = -1, next_from = -1;
@@ -251,6 +273,9 @@ static int next_setting(const search *s) {
     return next < 0 ? next : telling(s, next, next_from);
 }
 
+/* Begins with what was wished: mostly that fits, and then the ideal shows whether anything could be better. Where
+ * nothing fits, the setting that needs least is tried once more for its message, since tries in between have written
+ * over it. */
 static plait_status run_search(search *s) {
     for (int i = 0; i >= 0; i = next_setting(s)) {
         PLAIT_TRY(try_setting(s, i));
@@ -272,6 +297,8 @@ static plait_status run_search(search *s) {
         (long long)last->context, (long long)last->batch, plait_fit_type_name(last->k_type, type));
 }
 
+/* Proofs are made once, of what is chosen: they say nothing about what fits. The options are left as the chosen setting
+ * has them. */
 plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried) {
     search *s = plait_alloc_array(1, sizeof *s);
     if (!s) return plait_error_memory("fit", sizeof *s);

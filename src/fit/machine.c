@@ -1,5 +1,6 @@
-/* Descriptions of machines: lines of names, keys and values become a list of simulated devices that compute nothing. Values
- * are judged by the simulated device alone (device/sim/options.c); here are lines, names and which keys there are.
+/* Descriptions of machines: lines of names, keys and values become a list of simulated devices that compute nothing.
+ * Values are judged by the simulated device alone (device/sim/options.c); here are lines, names and which keys there
+ * are. Not here: planning for them, which sees an ordinary context.
  *
  * Invariant: no text reaches the device list but letters that cannot end an item in it. */
 #include "plait/machine.h"
@@ -44,11 +45,12 @@ typedef struct reader {
 
 /* ---- words ---- */
 
+/* A CR counts as blank, so files of other systems read alike. */
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word of the line; 0 bytes at its end. */
+/* The next word of the line; 0 bytes at its end. A comment is passed over where it begins; a '#' ends a word. */
 static size_t next_word(reader *r, const char **out) {
     while (r->at < r->end && is_blank(*r->at)) r->at++;
     *out = r->at;
@@ -58,6 +60,8 @@ static size_t next_word(reader *r, const char **out) {
     return (size_t)(r->at - *out);
 }
 
+/* Letters, digits and the given marks, at least one byte. In device lists ',' ends an item and ':' an option: neither
+ * is ever among the marks. */
 static bool only_of(const char *word, size_t n, const char *marks) {
     for (size_t i = 0; i < n; i++) {
         char c = word[i];
@@ -77,6 +81,7 @@ static const char *shown(const char *word, size_t n, char out[64]) {
 
 /* ---- lines ---- */
 
+/* Names of devices are shown in plans and compared with pins, so each may occur once. */
 static plait_status take_name(reader *r, const char *word, size_t n) {
     char text[64];
     if (r->n == MAX_DEVICES)
@@ -95,6 +100,7 @@ static plait_status take_name(reader *r, const char *word, size_t n) {
     return PLAIT_OK;
 }
 
+/* The message lists all keys: a word without '=' comes here as well. */
 static plait_status unknown_key(const reader *r, const char *word, size_t n) {
     char text[64];
     plait_strbuf known;
@@ -109,6 +115,7 @@ static plait_status unknown_key(const reader *r, const char *word, size_t n) {
     return status;
 }
 
+/* `given`: [key] so far on this line. Keys are renamed to what the simulated device calls them. */
 static plait_status take_pair(reader *r, const char *word, size_t n, bool *given) {
     const char *equals = memchr(word, '=', n);
     size_t length = equals ? (size_t)(equals - word) : 0, k = 0;
@@ -131,7 +138,8 @@ static plait_status take_pair(reader *r, const char *word, size_t n, bool *given
     return PLAIT_OK;
 }
 
-/* The simulated device says whether it can live with the values. */
+/* The simulated device says whether it can live with the values. Line by line, so that the message can say which one;
+ * the device is made again when the context is opened. */
 static plait_status try_item(const reader *r) {
     plait_device *device = NULL;
     plait_status status = plait_device_create(plait_strbuf_text(&r->item), NULL, &device);
@@ -139,6 +147,8 @@ static plait_status try_item(const reader *r) {
     return plait_error_context(status, "line %d", r->line);
 }
 
+/* Empty lines and comments describe nothing. "inner=null": the simulated device takes the place of a real one whose
+ * computing nobody wants. */
 static plait_status read_line(reader *r) {
     bool given[PLAIT_COUNT_OF(keys)] = {false};
     const char *word;
@@ -168,6 +178,7 @@ static plait_status read_lines(reader *r) {
     return PLAIT_OK;
 }
 
+/* Behind the opening: device lists have no names, the context has made up its own. */
 static void name_devices(const reader *r, plait_context *context) {
     for (int d = 0; d < r->n && d < context->n_devices; d++) {
         plait_context_entry *entry = &context->devices[d];

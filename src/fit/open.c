@@ -1,4 +1,5 @@
-/* Opening a model with what fits: choose, say what was chosen, load. */
+/* Opening a model with what fits: choose, say what was chosen, load. Not here: the choice (choose.c) and the loading
+ * (model.c). Invariant: a ratio is written into the flags only where planning by it gives the same engine. */
 #include "fit/fit.h"
 
 #include "base/alloc.h"
@@ -11,13 +12,15 @@
 
 /* ---- flags ---- */
 
+/* 17 digits, so that the shares read back are the same numbers. */
 static plait_status write_ratio(plait_strbuf *out, const double *ratio, int n) {
     plait_strbuf_append(out, " --ratio ");
     for (int d = 0; d < n; d++) plait_strbuf_printf(out, "%s%.17g", d ? "," : "", ratio[d]);
     return plait_strbuf_status(out);
 }
 
-/* Plans again by the shares. *out_same: that gives the same engine. */
+/* Plans again by the shares. *out_same: that gives the same engine. The options are put back whatever comes of it. A
+ * ratio that does not fit is no failure: it is not the one. */
 static plait_status try_ratio(plait_model *model, const plait_engine *engine, const double *ratio,
                               bool *out_same) {
     plait_model_options kept = model->options;
@@ -32,7 +35,9 @@ static plait_status try_ratio(plait_model *model, const plait_engine *engine, co
     return status;
 }
 
-/* Shares that lead to the split of the engine: numbers of layers where that is enough, else bytes. */
+/* Shares that lead to the split of the engine: numbers of layers where that is enough, else bytes. A ratio is believed
+ * only when planning with it gives the same split: residence by shares and residence by cost are different questions.
+ * `way` 0 is readable ("20,12"), 1 nearly always exact. */
 static plait_status find_ratio(plait_model *model, const plait_engine *engine, double *ratio,
                                bool *out_found) {
     int n = plait_context_device_count(model->context);
@@ -53,6 +58,8 @@ static plait_status find_ratio(plait_model *model, const plait_engine *engine, d
     return PLAIT_OK;
 }
 
+/* Pins and ratio as the user gave them come back as they are; what residence found by cost is turned into a ratio if
+ * one leads there, and left to cost if none does. */
 static plait_status write_split(plait_model *model, const plait_engine *engine, plait_strbuf *out) {
     const plait_model_options *o = &model->options;
     int n = plait_context_device_count(model->context);
@@ -72,6 +79,7 @@ static plait_status write_split(plait_model *model, const plait_engine *engine, 
     return status;
 }
 
+/* As options have it; cut to the room. */
 const char *plait_fit_type_name(plait_dtype type, char out[16]) {
     const char *name = plait_dtype_name(type);
     size_t n = 0;
@@ -80,6 +88,7 @@ const char *plait_fit_type_name(plait_dtype type, char out[16]) {
     return out;
 }
 
+/* Everything but the file and the devices, which the user has in hand. */
 plait_status plait_fit_write_flags(plait_model *model, const plait_engine *engine) {
     const plait_model_options *o = &model->options;
     char type[16];
@@ -111,6 +120,7 @@ static void say(const plait_model *model, bool as_wished, int n_tried, uint64_t 
               plait_model_flags(model), n_tried, (double)ns * 1e-6);
 }
 
+/* Flags are written before loading: they need plans only, and a model that cannot be loaded has told nothing. */
 static plait_status open_model(plait_model *model) {
     plait_engine engine = {0};
     int n_tried = 0;
@@ -125,6 +135,7 @@ static plait_status open_model(plait_model *model) {
     return status;
 }
 
+/* Creating reads metadata only, so a file that is none fails before anything is planned. */
 plait_status plait_model_open(plait_model **out, plait_context *context, const char *path,
                               const plait_model_options *options) {
     plait_model *model = NULL;

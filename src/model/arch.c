@@ -1,10 +1,13 @@
-/* The table of architectures. Invariant: a row's traits are data; no code asks for an architecture's name. */
+/* The table of architectures. Not here: numbers of a file (hparams.c), and what a trait does to a graph (decoder.c).
+ * Invariant: a row's traits are data; no code asks for an architecture's name. */
 #include "model/arch.h"
 
 #include "base/size.h"
 
 #include <string.h>
 
+/* Names are those of general.architecture. Numbers that only some families have (soft caps, windows, scaling of rope)
+ * are no traits: a file that has them says so itself. */
 static const plait_arch rows[] = {
     {"llama", {0}, plait_decoder_layers},
     {"mistral3", {.temperature = true}, plait_decoder_layers},
@@ -29,6 +32,7 @@ const plait_arch *plait_arch_at(size_t index) {
     return index < PLAIT_COUNT_OF(rows) ? &rows[index] : NULL;
 }
 
+/* `name` comes from a file: it has a length, not an end. */
 const plait_arch *plait_arch_find(const char *name, size_t length) {
     for (size_t i = 0; i < PLAIT_COUNT_OF(rows); i++)
         if (strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0) return &rows[i];

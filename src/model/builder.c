@@ -1,6 +1,11 @@
 /* What architecture builders call: weights by name with their expected shape, linear maps, attention over the cache.
- * Invariant: the first missing or misshapen tensor is remembered with name, expected and actual shape; nothing is
- * read from a tensor's bytes. */
+ * Not here: which layers there are (decoder.c), and how much cache (engine.c).
+ *
+ * Errors are remembered twice: the graph its first error, the builder the first tensor that is wrong. The builder's
+ * counts, since a missing weight makes the graph fail with the less telling message that an input is poison.
+ *
+ * Invariant: the first missing or misshapen tensor is remembered with name, expected and actual shape; nothing is read
+ * from a tensor's bytes. */
 #include "base/status.h"
 #include "graph/graph.h"
 #include "model/arch.h"
@@ -9,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The convention of GGUF: "blk.N." before what belongs to a layer. */
 static void weight_name(char *out, size_t size, int64_t layer, const char *name) {
     if (layer < 0)
         snprintf(out, size, "%s", name);
@@ -16,6 +22,7 @@ static void weight_name(char *out, size_t size, int64_t layer, const char *name)
         snprintf(out, size, "blk.%lld.%s", (long long)layer, name);
 }
 
+/* Only the first: what comes after it follows from it. */
 static plait_tensor fail(plait_builder *b, plait_status status) {
     if (b->status == PLAIT_OK) {
         b->status = status;
@@ -24,6 +31,8 @@ static plait_tensor fail(plait_builder *b, plait_status status) {
     return PLAIT_NO_TENSOR;
 }
 
+/* Shapes are compared with all four dims, dims beyond those expected being 1. A weight that several nodes read is one
+ * tensor of the graph, so a second call gives the first one's. */
 plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char *name, int64_t d0,
                                     int64_t d1) {
     char full[PLAIT_MAX_NAME];
@@ -56,6 +65,7 @@ plait_tensor plait_builder_weight(plait_builder *b, int64_t layer, const char *n
     return plait_builder_optional(b, layer, name, d0, d1);
 }
 
+/* Named after its weight without ".weight": that is what plans and pins call it. */
 plait_tensor plait_builder_linear(plait_builder *b, int64_t layer, const char *name, plait_tensor x,
                                   int64_t n_in, int64_t n_out) {
     char full[PLAIT_MAX_NAME];
@@ -67,6 +77,8 @@ plait_tensor plait_builder_linear(plait_builder *b, int64_t layer, const char *n
     return bias.id ? plait_add(b->graph, y, bias) : y;
 }
 
+/* The cache of a layer as state: [dim, page_len, kv_heads, pages], so that the keys of one head in one page are
+ * contiguous. Returns its value after the write; attention reads that, which is all that orders the two. */
 static plait_tensor write_cache(plait_builder *b, int64_t layer, const char *which, plait_dtype type,
                                 plait_tensor rows, int64_t dim, const plait_cache_group *group) {
     char name[PLAIT_MAX_NAME];
@@ -89,6 +101,8 @@ static plait_tensor spread(plait_builder *b, plait_tensor x, int64_t dim) {
     return plait_apply(b->graph, PLAIT_OP_hadamard, &x, 1, attrs, 1, NULL, 1);
 }
 
+/* The group is told by the layer's window; the last one takes what no window matches. The Hadamard transform is its own
+ * inverse, so spreading y once more gives what attention over unspread values would have given: it is linear in v. */
 plait_tensor plait_builder_attend(plait_builder *b, int64_t layer, plait_tensor q, plait_tensor k,
                                   plait_tensor v, const plait_attention_options *options) {
     int g = 0;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Far beyond what a trace of ours has: what is larger was not made by us, and is refused before it takes memory. */
 enum { MOST_KINDS = 4096, MOST_STRANGERS = 100000, MOST_PROCESSES = 4096 };
 
 /* Steps of one plan with the same dims, and about as many keys. */
@@ -50,10 +51,11 @@ typedef struct comparer {
     size_t n_kinds, kind_capacity, n_threads, thread_capacity, row_capacity, stranger_capacity;
 } comparer;
 
-#define NO_ROW UINT32_MAX
+#define NO_ROW UINT32_MAX /* and the most rows there may be */
 
 /* ---- reading events ---- */
 
+/* "" where the key is missing or no text, so nobody need ask before comparing. */
 static const char *text_of(const plait_json *object, const char *key) {
     const plait_json *value = plait_json_get(object, key);
     return value && value->kind == PLAIT_JSON_STRING ? value->u.string.bytes : "";
@@ -63,6 +65,7 @@ static bool is(const plait_json *event, const char *key, const char *text) {
     return strcmp(text_of(event, key), text) == 0;
 }
 
+/* False for numbers with a fraction as well. */
 static bool integer_of(const plait_json *object, const char *key, int64_t *out) {
     const plait_json *value = plait_json_get(object, key);
     if (!value || value->kind != PLAIT_JSON_INTEGER) return false;
@@ -79,6 +82,7 @@ static double length_of(const plait_json *event) {
     return us >= 0 && us <= 1e15 ? 1000 * us : -1;
 }
 
+/* -1: a plan that is not among those compared, or none. */
 static int plan_of(const comparer *c, const plait_json *event) {
     const char *name = text_of(plait_json_get(event, "args"), "plan");
     for (int p = 0; p < c->out->n_plans; p++)
@@ -88,6 +92,7 @@ static int plan_of(const comparer *c, const plait_json *event) {
 
 /* ---- names of threads ---- */
 
+/* By a walk: a trace has a few queues. thread -1 stands for the process as a whole. */
 static plait_status thread_at(comparer *c, int64_t process, int64_t thread, thread_name **out) {
     for (size_t i = 0; i < c->n_threads; i++)
         if (c->threads[i].process == process && c->threads[i].thread == thread)
@@ -100,6 +105,7 @@ static plait_status thread_at(comparer *c, int64_t process, int64_t thread, thre
     return PLAIT_OK;
 }
 
+/* -1 where the devices are called otherwise: then the trace is of other devices. */
 static int64_t queue_named(const comparer *c, const char *device, const char *queue) {
     const plait_plan *plan = c->out->plans[0];
     for (uint32_t q = 0; q < c->out->n_queues; q++) {
@@ -111,6 +117,8 @@ static int64_t queue_named(const comparer *c, const char *device, const char *qu
     return -1;
 }
 
+/* Names may come in any order, and after spans; so they are read before anything else, and the process's name is handed
+ * to its threads at the end. */
 static plait_status read_threads(comparer *c) {
     thread_name *at;
     for (size_t i = 0; i < c->n_events; i++) {
@@ -136,6 +144,7 @@ static plait_status read_threads(comparer *c) {
     return PLAIT_OK;
 }
 
+/* Somebody without names for what the trace never named: its spans become strangers. */
 static const thread_name *thread_of(const comparer *c, const plait_json *event) {
     static const thread_name nobody = {.process_name = "", .thread_name = "", .queue = -1};
     int64_t process, thread;
@@ -147,6 +156,7 @@ static const thread_name *thread_of(const comparer *c, const plait_json *event) 
 
 /* ---- rows ---- */
 
+/* Under the key at hand; the map keeps no copy of its own, so the arena does. */
 static plait_status put(comparer *c, plait_map *map, uint32_t value) {
     PLAIT_TRY(plait_strbuf_status(&c->key));
     char *kept = plait_arena_string_n(&c->out->arena, plait_strbuf_text(&c->key), c->key.length);
@@ -158,6 +168,7 @@ static bool find(const comparer *c, const plait_map *map, uint32_t *out) {
     return plait_map_get(map, plait_strbuf_text(&c->key), c->key.length, out);
 }
 
+/* Plan and queue are part of the key: the same name on another queue is another row. */
 static void set_key(comparer *c, int plan, uint32_t queue, const char *name) {
     plait_strbuf_clear(&c->key);
     plait_strbuf_printf(&c->key, "%d %u %s", plan, queue, name);
@@ -195,6 +206,7 @@ static plait_status merged_row(comparer *c, int plan, uint32_t queue, const char
     return status;
 }
 
+/* Exact names lead to rows too, so a span is looked up as it stands in the trace, without taking it apart. */
 static plait_status add_name(comparer *c, int plan, uint32_t queue, const char *name, int32_t block,
                              uint32_t *out) {
     PLAIT_TRY(merged_row(c, plan, queue, name, block, out));
@@ -202,6 +214,7 @@ static plait_status add_name(comparer *c, int plan, uint32_t queue, const char *
     return put(c, &c->exact, *out);
 }
 
+/* By the first member's block, as the plan's own text names groups. */
 static plait_status add_group(comparer *c, int p, uint32_t g, plait_strbuf *name) {
     const plait_plan *plan = c->out->plans[p];
     const plait_explained_group *row = &c->explained[p].groups[g];
@@ -215,6 +228,7 @@ static plait_status add_group(comparer *c, int p, uint32_t g, plait_strbuf *name
                     plan->graph->nodes[first->node].block, &c->group_rows[p][g]);
 }
 
+/* A launch is known by its segment, for devices that report no groups; all else by what it moves. */
 static plait_status add_step(comparer *c, int p, uint32_t s, plait_strbuf *name) {
     const plait_plan *plan = c->out->plans[p];
     const plait_plan_step *step = &plan->steps[s];
@@ -230,6 +244,7 @@ static plait_status add_step(comparer *c, int p, uint32_t s, plait_strbuf *name)
     return add_name(c, p, step->queue, plait_strbuf_text(name), block, &c->step_rows[p][s]);
 }
 
+/* Rows are all made from the plans, before a span is read: a trace can add strangers, never rows. */
 static plait_status add_plan(comparer *c, int p, plait_strbuf *name) {
     const plait_plan *plan = c->out->plans[p];
     plait_explained *e = &c->explained[p];
@@ -264,12 +279,15 @@ static bool read_dims(const plait_plan *plan, const plait_json *event, int64_t *
     return true;
 }
 
+/* Rounded up to whole pages, so that steps of growing text are a few kinds, not each its own. */
 static int64_t read_keys(const plait_json *event) {
     int64_t keys;
     if (!integer_of(plait_json_get(event, "args"), "keys", &keys) || keys <= 0 || keys > INT32_MAX) return 0;
     return (keys + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN * PLAIT_MODEL_PAGE_LEN;
 }
 
+/* Steps of the same dims and keys are predicted once, times how often they came. Steps that no plan can have made are
+ * passed over, they predict nothing. */
 static plait_status count_step(comparer *c, const plait_json *event) {
     int p = plan_of(c, event);
     uint32_t at;
@@ -301,6 +319,7 @@ static void add_prediction(plait_compared_row *row, plait_forecast_span span, do
     row->n_predicted += (uint64_t)n;
 }
 
+/* Memory of a forecast is given back at once; there may be thousands of kinds. */
 static plait_status predict(comparer *c, const step_kind *kind) {
     const plait_plan *plan = c->out->plans[kind->plan];
     const plait_explained *e = &c->explained[kind->plan];
@@ -320,6 +339,7 @@ static plait_status predict(comparer *c, const step_kind *kind) {
     return status;
 }
 
+/* All steps are counted before the first is predicted. */
 static plait_status read_steps(comparer *c) {
     for (size_t i = 0; i < c->n_events; i++)
         if (is(&c->events[i], "ph", "X") && is(&c->events[i], "cat", "step"))
@@ -330,6 +350,7 @@ static plait_status read_steps(comparer *c) {
 
 /* ---- spans ---- */
 
+/* Added up by all that names it. The names are copied, the text of the trace is gone when the result is read. */
 static plait_status add_stranger(comparer *c, const plait_json *event, const thread_name *thread, double ns) {
     plait_comparison *x = c->out;
     const char *plan = text_of(plait_json_get(event, "args"), "plan"), *name = text_of(event, "name");
@@ -358,6 +379,8 @@ static plait_status add_stranger(comparer *c, const plait_json *event, const thr
     return PLAIT_OK;
 }
 
+/* Waits belong to a queue, not to a plan. Categories that are not ours (arrows, host) are passed over; a length that
+ * cannot be is no span. */
 static plait_status add_span(comparer *c, const plait_json *event) {
     const thread_name *thread = thread_of(c, event);
     double ns = length_of(event);
@@ -396,7 +419,8 @@ static plait_status read_spans(comparer *c) {
 
 /* ---- the result ---- */
 
-/* A launch is told by groups or as a whole: the rows of the other kind are nobody's. */
+/* A launch is told by groups or as a whole: the rows of the other kind are nobody's. Launches that were not measured as
+ * a whole keep their groups; what neither side has is dropped. */
 static void drop_doubles(comparer *c) {
     for (int p = 0; p < c->out->n_plans; p++) {
         const plait_explained *e = &c->explained[p];
@@ -413,11 +437,13 @@ static void drop_doubles(comparer *c) {
     c->out->n_rows = n;
 }
 
+/* In time, not in parts: what matters is where time goes. */
 static double difference(const plait_compared_row *row) {
     double ns = row->measured_ns - row->predicted_ns;
     return ns < 0 ? -ns : ns;
 }
 
+/* Ties by plan, queue and name, so that the order is one. */
 static int by_difference(const void *a, const void *b) {
     const plait_compared_row *x = a, *y = b;
     double dx = difference(x), dy = difference(y);
@@ -442,6 +468,8 @@ static plait_status read_text(comparer *c, const char *text, size_t n_bytes) {
     return PLAIT_OK;
 }
 
+/* Threads before plans, since queues are found by the first plan's names; steps before spans, because without steps
+ * nothing is predicted. */
 static plait_status compare(comparer *c, const char *text, size_t n_bytes) {
     plait_comparison *x = c->out;
     size_t n = (size_t)x->n_plans;
@@ -464,6 +492,7 @@ static plait_status compare(comparer *c, const char *text, size_t n_bytes) {
     return PLAIT_OK;
 }
 
+/* The JSON document lives until the end: names point into it. */
 plait_status plait_compare(plait_comparison *out, const plait_plan *const *plans, int n_plans,
                            const char *text, size_t n_bytes) {
     *out = (plait_comparison){.plans = plans, .n_plans = n_plans};

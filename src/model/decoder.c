@@ -8,11 +8,13 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Weights of norms are vectors of n_embd. */
 static plait_tensor norm(plait_builder *b, int64_t il, const char *name, plait_tensor x) {
     return plait_rms_norm(b->graph, x, plait_builder_weight(b, il, name, b->hp->n_embd, 1), b->hp->norm_eps);
 }
 
-/* q or k of a layer: projection, heads, optional norm, rotary. */
+/* q or k of a layer: projection, heads, optional norm, rotary. The norm of qk_norm models is over each head, and before
+ * rotary, as those were trained. */
 static plait_tensor heads(plait_builder *b, int64_t il, const char *name, const char *norm_name,
                           plait_tensor x, int64_t n_heads, plait_tensor freqs) {
     const plait_hparams *hp = b->hp;
@@ -23,6 +25,8 @@ static plait_tensor heads(plait_builder *b, int64_t il, const char *name, const 
     return plait_rope(b->graph, y, b->positions, freqs, hp->is_local[il] ? &hp->rope_local : &hp->rope);
 }
 
+/* Scales queries by their position, for models that were trained to sharpen attention over long contexts; 0 in the
+ * file: nothing is scaled. */
 static plait_tensor temperature(plait_builder *b, plait_tensor q) {
     const plait_hparams *hp = b->hp;
     const plait_tensor inputs[] = {q, b->positions};
@@ -32,6 +36,8 @@ static plait_tensor temperature(plait_builder *b, plait_tensor q) {
     return plait_apply(b->graph, PLAIT_OP_position_scale, inputs, 2, attrs, 2, NULL, 1);
 }
 
+/* Keys and values of this step are written before they are attended, so a token sees itself and those before it in the
+ * same step. */
 static plait_tensor attention(plait_builder *b, int64_t il, plait_tensor x, plait_tensor freqs) {
     const plait_hparams *hp = b->hp;
     int64_t n_heads = hp->n_heads[il], n_kv = hp->n_kv_heads[il];
@@ -47,6 +53,7 @@ static plait_tensor attention(plait_builder *b, int64_t il, plait_tensor x, plai
     return plait_builder_linear(b, il, "attn_output", y, hp->v_dim * n_heads, hp->n_embd);
 }
 
+/* down(act(gate x) * up x); the activation and the product are one op. */
 static plait_tensor feed_forward(plait_builder *b, int64_t il, plait_tensor x) {
     int64_t n_ff = b->hp->n_ff[il];
     plait_tensor gate = plait_builder_linear(b, il, "ffn_gate", x, b->hp->n_embd, n_ff);
@@ -69,6 +76,12 @@ static plait_tensor rope_frequencies(plait_builder *b) {
     return plait_builder_optional(b, -1, "rope_freqs.weight", b->hp->rope.n_rot / 2, 1);
 }
 
+/* Names of weights are the file's, scopes only name nodes. The embedding stands before all blocks, the last norm behind
+ * them: residence places them as units of their own.
+ *
+ * In the last layer, keys and values of every token are still needed by later steps; what comes behind its attention is
+ * only needed for rows whose output is wanted, so those rows are taken there. For a prompt that saves nearly the whole
+ * feed-forward of a layer, and the norm. */
 plait_tensor plait_decoder_layers(plait_builder *b) {
     const plait_hparams *hp = b->hp;
     plait_tensor table = plait_builder_weight(b, -1, "token_embd.weight", hp->n_embd, hp->n_vocab);

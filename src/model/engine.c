@@ -18,6 +18,9 @@
 
 /* ---- cache groups ---- */
 
+/* Layers that keep the same positions share pages and their tables: one group of full layers, one of windowed ones. A
+ * full group has pages for the whole context of every sequence. Models that have both have the full group first,
+ * windowed layers ask for the last (builder.c). */
 static void plan_groups(const plait_model *model, int64_t context, plait_engine *engine) {
     const plait_hparams *hp = &model->hp;
     int64_t len = PLAIT_MODEL_PAGE_LEN, sequences = model->options.sequences;
@@ -47,10 +50,13 @@ static plait_status new_graph(const char *name, plait_graph **out) {
     return *out ? PLAIT_OK : plait_error_memory("graph", 0);
 }
 
+/* Rows of the last step's wanted outputs. State rather than an output, so that the tails read it where it is, and only
+ * the tail that is asked for runs. */
 static plait_tensor hidden_state(const plait_model *model, plait_graph *graph) {
     return plait_state(graph, "hidden", PLAIT_F32, PLAIT_SHAPE(model->hp.n_embd, model->options.batch));
 }
 
+/* Where a message of the builder's stands, it is raised instead of the graph's: it names the tensor in the file. */
 static plait_status build_layers(plait_model *model, plait_engine *engine) {
     PLAIT_TRY(new_graph("layers", &engine->layers));
     plait_graph *g = engine->layers;
@@ -83,6 +89,7 @@ static plait_status build_layers(plait_model *model, plait_engine *engine) {
     return plait_graph_seal(g);
 }
 
+/* Models without an output matrix use the embedding for it. */
 static plait_tensor output_logits(plait_model *model, plait_graph *g, plait_tensor x) {
     const plait_hparams *hp = &model->hp;
     plait_builder b = {.graph = g, .gguf = model->gguf, .hp = hp};
@@ -108,6 +115,7 @@ static plait_status check_output(const plait_model *model) {
         (long long)w->dims[1], (long long)w->dims[2], (long long)w->dims[3]);
 }
 
+/* Bounded by fewer rows than a step has: logits of a whole batch would be the largest temporary of all. */
 static plait_status build_tail(plait_model *model, plait_engine *engine, plait_tail tail) {
     static const char *const names[] = {"tail.argmax", "tail.best", "tail.logits", "tail.embedding"};
     int64_t most = plait_min_i64(PLAIT_MODEL_TAIL_OUTPUTS, model->options.batch);
@@ -129,7 +137,9 @@ static plait_status build_tail(plait_model *model, plait_engine *engine, plait_t
     return plait_graph_seal(g);
 }
 
-/* Copies of cache pages, for sequences that part: list entries are (from, to). */
+/* Copies of cache pages, for sequences that part: list entries are (from, to). Every layer's caches are declared as the
+ * layers' graph declares them, or residence would refuse the name. A sequence copies one page of a group in a step at
+ * most: the one that it writes next. */
 static plait_status build_copies(plait_model *model, plait_engine *engine) {
     const plait_hparams *hp = &model->hp;
     plait_tensor lists[PLAIT_MODEL_MAX_GROUPS];
@@ -171,6 +181,7 @@ enum {
     ANSWER = 64
 };
 
+/* Order matters: residence weighs graphs in it, and steps_of() counts by it. */
 static const plait_graph *graph_at(const plait_engine *engine, int g) {
     if (g == GRAPH_LAYERS) return engine->layers;
     return g == GRAPH_COPIES ? engine->copies : engine->tails[g - GRAPH_TAILS];
@@ -186,6 +197,8 @@ static plait_plan *plan_at(const plait_engine *engine, int g) {
     return g == GRAPH_COPIES ? engine->copies_plan : engine->tail_plans[g - GRAPH_TAILS];
 }
 
+/* What weighs in decisions are the layers and the greedy tail; other tails and copies are placed, but do not pull
+ * residence anywhere. */
 static plait_expected_steps steps_of(const plait_model *model, int g) {
     int64_t batch = model->options.batch;
     if (g == GRAPH_LAYERS)
@@ -195,6 +208,7 @@ static plait_expected_steps steps_of(const plait_model *model, int g) {
                                                 : (plait_expected_steps){0};
 }
 
+/* Budgets and reserve are set while fit is trying settings; else the residence asks the devices. */
 static plait_status make_residence(const plait_model *model, plait_engine *engine) {
     const plait_graph *graphs[N_GRAPHS];
     plait_expected_steps steps[N_GRAPHS];
@@ -212,6 +226,7 @@ static plait_status make_residence(const plait_model *model, plait_engine *engin
     return plait_residence_create(&engine->residence, model->context, graphs, N_GRAPHS, &options);
 }
 
+/* Dry: what does not fit is thrown away, and programs of what fits are made once (plait_engine_complete). */
 static plait_status make_plans(const plait_model *model, plait_engine *engine) {
     for (int g = 0; g < N_GRAPHS; g++) {
         plait_plan_options options = {.residence = engine->residence,
@@ -224,6 +239,7 @@ static plait_status make_plans(const plait_model *model, plait_engine *engine) {
     return PLAIT_OK;
 }
 
+/* Plans before the residence that they retain; the graphs stay, they depend on the settings only. */
 static void release_plans(plait_engine *engine) {
     for (int g = 0; g < N_GRAPHS; g++) {
         plait_plan_release(plan_at(engine, g));
@@ -233,7 +249,7 @@ static void release_plans(plait_engine *engine) {
     engine->residence = NULL;
 }
 
-/* A buffer that is asked for even where nothing lies in it, as slots have one always. */
+/* A buffer that is asked for even where nothing lies in it, as slots have one always. n: buffers of that size. */
 static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint64_t n, uint64_t *sum) {
     uint64_t taken;
     PLAIT_TRY(device->vtable->allocation_bytes(device, size_bytes ? size_bytes : 1, PLAIT_BUFFER_TEMPORARY,
@@ -244,7 +260,8 @@ static plait_status add_buffer(plait_device *device, uint64_t size_bytes, uint64
 }
 
 /* What plans take of a device beside weights and state: the arena, which they share, and the inputs of every run, which
- * has as many places as steps may be in flight. */
+ * has as many places as steps may be in flight. Plans that run nothing on the device take nothing. Inputs add up, since
+ * every run lives as long as the session does. */
 static plait_status measure_device(plait_engine *engine, int d, uint64_t *out) {
     uint64_t arena = 0, inputs = 0;
     for (int g = 0; g < N_GRAPHS; g++) {
@@ -273,8 +290,8 @@ static plait_status measure_temporaries(plait_engine *engine, size_t n_devices, 
     return PLAIT_OK;
 }
 
-/* Room for temporaries where residence did not leave enough: as much as they take, and where that was left and something
- * else did not fit (the padding of buffers), as much more as was lacking. */
+/* Room for temporaries where residence did not leave enough: as much as they take, and where that was left and
+ * something else did not fit (the padding of buffers), as much more as was lacking. It only ever grows. */
 static void reserve_more(plait_engine *engine, int d, uint64_t temporary) {
     const plait_residence_device *row = &engine->residence->devices[d];
     uint64_t budget = engine->residence->budget_bytes[d], *reserve = &engine->reserve_bytes[d], need;
@@ -285,9 +302,10 @@ static void reserve_more(plait_engine *engine, int d, uint64_t temporary) {
         *reserve += need - budget;
 }
 
-/* Residence is decided before plans tell how large temporaries are. Where they do not fit beside it, residence is decided
- * again with room kept for them; and again where that made others of them larger. Likewise where a device turns out to
- * refuse an op. */
+/* Residence is decided before plans tell how large temporaries are. Where they do not fit beside it, residence is
+ * decided again with room kept for them; and again where that made others of them larger. Likewise where a device turns
+ * out to refuse an op. What does not fit with one device does not fit with another residence either. `full` tells the
+ * caller that memory was what lacked, not something that would fail anyway. */
 static plait_status plan_within_memory(plait_model *model, plait_engine *engine) {
     enum { ATTEMPTS = 4 };
     size_t n = (size_t)plait_context_device_count(model->context);
@@ -315,6 +333,7 @@ static plait_status plan_within_memory(plait_model *model, plait_engine *engine)
     return status;
 }
 
+/* Sums over devices, for what a model says of itself. */
 static void add_bytes(const plait_model *model, plait_engine *engine) {
     for (int d = 0; d < plait_context_device_count(model->context); d++) {
         uint64_t private_bytes, mapped_bytes, state_bytes;
@@ -325,6 +344,8 @@ static void add_bytes(const plait_model *model, plait_engine *engine) {
     }
 }
 
+/* Everything stays in *engine, also on failure; the caller destroys it. reserve, arena and taken are thirds of one
+ * allocation. */
 plait_status plait_engine_build(plait_model *model, int64_t context, plait_engine *engine) {
     engine->context = context;
     plan_groups(model, context, engine);
@@ -349,7 +370,8 @@ plait_status plait_engine_prove(plait_engine *engine) {
     return PLAIT_OK;
 }
 
-/* The arenas come first, as large as the largest plan needs: one that grows takes the memory of two for a while. */
+/* The arenas come first, as large as the largest plan needs: one that grows takes the memory of two for a while. Nobody
+ * may be running on the context's devices while arenas grow. */
 plait_status plait_engine_complete(plait_model *model, plait_engine *engine) {
     for (int d = 0; d < plait_context_device_count(model->context); d++)
         PLAIT_TRY(plait_context_reserve_arena(model->context, d, engine->arena_bytes[d]));
@@ -365,6 +387,7 @@ plait_status plait_engine_time(const plait_engine *engine, double *out_ns) {
     return PLAIT_OK;
 }
 
+/* By devices alone: causes and predicted times may differ, bytes that come out do not. */
 bool plait_engine_same(const plait_engine *a, const plait_engine *b) {
     if (!plait_residence_same(a->residence, b->residence)) return false;
     for (int g = 0; g < N_GRAPHS; g++) {
@@ -376,6 +399,7 @@ bool plait_engine_same(const plait_engine *a, const plait_engine *b) {
     return true;
 }
 
+/* Graphs go last: plans retain theirs, residence borrows names. */
 void plait_engine_destroy(plait_engine *engine) {
     release_plans(engine);
     plait_graph_destroy(engine->layers);

@@ -1,5 +1,6 @@
-/* Text on top of steps: feeding prompts in pieces, and the loop of sampling one token after the other.
- * Invariant: a prompt is checked against the context before its first piece is fed. */
+/* Text on top of steps: feeding prompts in pieces, and the loop of sampling one token after the other. Not here: a step
+ * (step.c), what outputs cost (output.c). Invariant: a prompt is checked against the context before its first piece is
+ * fed. */
 #include "model/session.h"
 
 #include "base/log.h"
@@ -16,6 +17,8 @@ static plait_status feed_piece(plait_session *s, const plait_seq *seq, const pla
     return plait_session_step(s, s->items, n);
 }
 
+/* All ids are checked first as well: a prompt with a bad id at its end would otherwise be fed half. What a cancelled or
+ * failed prompt has fed stays, the caller sees it in the length. */
 plait_status plait_session_feed(plait_session *s, plait_seq seq, const plait_token *tokens,
                                 int64_t n_tokens) {
     plait_sequence *sequence;
@@ -40,6 +43,7 @@ plait_status plait_session_feed(plait_session *s, plait_seq seq, const plait_tok
     return PLAIT_OK;
 }
 
+/* BOS is for the beginning of a sequence: text that follows gets none. */
 plait_status plait_session_feed_text(plait_session *s, plait_seq seq, const char *text, size_t n_bytes,
                                      uint32_t flags) {
     const plait_tokenizer *tokenizer;
@@ -59,6 +63,8 @@ plait_status plait_session_feed_text(plait_session *s, plait_seq seq, const char
     return status;
 }
 
+/* Sample, feed, tell the sampler: in this order a failure at any point leaves sampler and sequence agreeing. The room
+ * for one more token is looked at first, or the sampler's random number would be spent for nothing. */
 plait_status plait_session_next(plait_session *s, plait_seq seq, plait_sampler *sampler,
                                 plait_token *out_token) {
     plait_sequence *sequence;

@@ -1,4 +1,8 @@
-/* Reading hyperparameters. Invariant: every number that a builder divides by or sizes a tensor with was checked. */
+/* Reading hyperparameters. Keys and their meaning are those of GGUF's metadata ("ARCH.attention.head_count", ...);
+ * defaults are what the format's users take where a key is missing. Not here: shapes of tensors, which builders compare
+ * with these numbers.
+ *
+ * Invariant: every number that a builder divides by or sizes a tensor with was checked. */
 #include "model/hparams.h"
 
 #include "base/status.h"
@@ -8,18 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* `key` is room for the name asked for last, which messages show. */
 typedef struct reader {
     const plait_gguf *gguf;
     const plait_arch *arch;
     char key[PLAIT_MAX_NAME];
 } reader;
 
+/* Overwritten by the next call. */
 static const char *key(reader *r, const char *name) {
     snprintf(r->key, sizeof r->key, "%s.%s", r->arch->name, name);
     return r->key;
 }
 
-/* A count that must be in [low, high]; `otherwise` < 0: it must be there. */
+/* A count that must be in [low, high]; `otherwise` < 0: it must be there. Bounds keep products of a few such numbers
+ * within 64 bits. */
 static plait_status read_count(reader *r, const char *name, int64_t low, int64_t high, int64_t otherwise,
                                int64_t *out) {
     int64_t value = 0;
@@ -32,6 +39,7 @@ static plait_status read_count(reader *r, const char *name, int64_t low, int64_t
     return PLAIT_OK;
 }
 
+/* NaN and infinities would pass comparisons that follow. */
 static plait_status read_number(reader *r, const char *name, double otherwise, double *out) {
     double value = 0;
     PLAIT_TRY(plait_gguf_get_f64_or(r->gguf, key(r, name), otherwise, &value));
@@ -41,6 +49,7 @@ static plait_status read_number(reader *r, const char *name, double otherwise, d
     return PLAIT_OK;
 }
 
+/* One number for all layers, or a list with one for each. */
 static plait_status read_each(reader *r, const char *name, int64_t n, uint32_t low, uint32_t high,
                               plait_arena *arena, uint32_t **out) {
     uint32_t *values = plait_arena_alloc(arena, (size_t)n, sizeof *values);
@@ -56,6 +65,7 @@ static plait_status read_each(reader *r, const char *name, int64_t n, uint32_t l
 
 /* ---- sizes ---- */
 
+/* From the embedding, not from the tokenizer: ids index its rows. */
 static plait_status read_vocabulary(reader *r, plait_hparams *hp) {
     const plait_gguf_tensor *embedding;
     PLAIT_TRY(plait_gguf_get_tensor(r->gguf, "token_embd.weight", &embedding));
@@ -63,6 +73,8 @@ static plait_status read_vocabulary(reader *r, plait_hparams *hp) {
     return PLAIT_OK;
 }
 
+/* Grouped attention gives each KV head the same number of query heads. The dim of a head follows from the embedding
+ * only where the file does not say it. */
 static plait_status read_sizes(reader *r, plait_hparams *hp, plait_arena *arena) {
     PLAIT_TRY(read_vocabulary(r, hp));
     PLAIT_TRY(read_count(r, "embedding_length", 1, 1 << 24, -1, &hp->n_embd));
@@ -95,12 +107,14 @@ static plait_status read_sizes(reader *r, plait_hparams *hp, plait_arena *arena)
 
 /* ---- rotary positions ---- */
 
+/* A file without the key scales nothing. */
 static plait_status read_scaling_type(reader *r, plait_gguf_string *out) {
     *out = (plait_gguf_string){"none", 4};
     if (!plait_gguf_find(r->gguf, key(r, "rope.scaling.type"))) return PLAIT_OK;
     return plait_gguf_get_string(r->gguf, r->key, out);
 }
 
+/* YaRN's ramp between interpolated and extrapolated frequencies, in turns over the original context. */
 static plait_status read_yarn(reader *r, plait_hparams *hp, double factor) {
     plait_rope_options *rope = &hp->rope;
     double log_multiplier;
@@ -114,6 +128,7 @@ static plait_status read_yarn(reader *r, plait_hparams *hp, double factor) {
     return PLAIT_OK;
 }
 
+/* "linear" divides positions by the factor. Dims beyond n_rot are not rotated. */
 static plait_status read_rope(reader *r, plait_hparams *hp) {
     plait_rope_options *rope = &hp->rope;
     plait_gguf_string type;
@@ -163,6 +178,7 @@ static plait_status read_windows(reader *r, plait_hparams *hp, plait_arena *aren
     return PLAIT_OK;
 }
 
+/* Local layers look back a window at most, so the families that say so leave their frequencies as they were trained. */
 static plait_status read_local_rope(reader *r, plait_hparams *hp) {
     hp->rope_local = hp->rope;
     if (!r->arch->traits.local_unscaled) return PLAIT_OK;
@@ -174,6 +190,7 @@ static plait_status read_local_rope(reader *r, plait_hparams *hp) {
                        hp->rope_local.freq_base);
 }
 
+/* 0 in the file stands for what is usual: no cap, and a scale of 1 / sqrt(k_dim). */
 static plait_status read_attention(reader *r, plait_hparams *hp, plait_arena *arena) {
     PLAIT_TRY(read_windows(r, hp, arena));
     PLAIT_TRY(read_local_rope(r, hp));
@@ -186,6 +203,7 @@ static plait_status read_attention(reader *r, plait_hparams *hp, plait_arena *ar
     return PLAIT_OK;
 }
 
+/* 1 is none, and leaves no node in the graph. */
 static plait_status read_multipliers(reader *r, plait_hparams *hp) {
     double logit_scale = 1;
     hp->embedding_scale = r->arch->traits.scaled_embedding ? sqrt((double)hp->n_embd) : 1;
@@ -199,6 +217,7 @@ static plait_status read_multipliers(reader *r, plait_hparams *hp) {
     return PLAIT_OK;
 }
 
+/* Rope before attention: local layers begin with its numbers. */
 plait_status plait_hparams_read(plait_hparams *out, const plait_gguf *gguf, const struct plait_arch *arch,
                                 plait_arena *arena) {
     reader r = {.gguf = gguf, .arch = arch};

@@ -24,12 +24,14 @@ const char *plait_model_architecture(size_t index) {
 
 /* ---- options ---- */
 
+/* Limits of options, with the option's name in the message. */
 static plait_status check_count(const char *what, int64_t value, int64_t low, int64_t high) {
     if (value >= low && value <= high) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %lld, expected %lld to %lld", what, (long long)value,
                        (long long)low, (long long)high);
 }
 
+/* A row of a cache is a head: whole blocks, or a row would share bytes with the next. */
 static plait_status check_kv_type(const char *which, plait_dtype type, int64_t dim) {
     bool can = type == PLAIT_F32 || type == PLAIT_F16 || type == PLAIT_BF16 || plait_dtype_quantised(type);
     if (can && dim % plait_dtype_block_elems(type) == 0) return PLAIT_OK;
@@ -38,6 +40,7 @@ static plait_status check_kv_type(const char *which, plait_dtype type, int64_t d
                        plait_dtype_name(type), (long long)dim);
 }
 
+/* A batch or context of 0 stays 0: that is what is left open for fit to choose. */
 static plait_status fill_options(plait_model *model, const plait_model_options *given) {
     plait_model_options *o = &model->options;
     if (given) *o = *given;
@@ -82,6 +85,7 @@ static plait_status say_shares(const plait_model *model) {
     return status;
 }
 
+/* Mapped weights need not fit into memory, the system reads them again; but then each token costs reading the file. */
 static void say_what_fits(const plait_model *model) {
     const plait_logger *logger = plait_context_logger(model->context);
     if (model->engine.mapped_bytes > plait_os_memory_available())
@@ -93,6 +97,7 @@ static void say_what_fits(const plait_model *model) {
 
 /* ---- loading ---- */
 
+/* The operand as the file has it; residence compares it with what the graphs expect. */
 static plait_status find_weight(void *user, const char *name, plait_operand *out_operand, bool *out_lasting) {
     const plait_model *model = user;
     const plait_gguf_tensor *tensor;
@@ -106,12 +111,14 @@ static plait_status find_weight(void *user, const char *name, plait_operand *out
     return PLAIT_OK;
 }
 
+/* The weight has been packed elsewhere: its pages need not stay in memory. */
 static void release_weight(void *user, const char *name) {
     const plait_model *model = user;
     const plait_gguf_tensor *tensor = plait_gguf_find_tensor(model->gguf, name);
     if (tensor) plait_gguf_forget_pages(model->gguf, tensor);
 }
 
+/* The message lists what is known, at most 60 bytes of what was found. */
 static plait_status find_architecture(plait_model *model) {
     plait_gguf_string name;
     PLAIT_TRY(plait_gguf_get_string(model->gguf, "general.architecture", &name));
@@ -137,6 +144,7 @@ static plait_status open_tokenizer(plait_model *model) {
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
+/* In the order in which things depend on each other; no byte of a tensor is read. */
 static plait_status read_model(plait_model *model, const char *path, const plait_model_options *options) {
     plait_gguf_options how = {.read_into_memory = options && options->no_mmap};
     PLAIT_TRY(plait_gguf_open(&model->gguf, path, &how));
@@ -145,6 +153,7 @@ static plait_status read_model(plait_model *model, const char *path, const plait
     return fill_options(model, options);
 }
 
+/* The parts of a model that failed half way are freed by release. */
 plait_status plait_model_create(plait_model **out, plait_context *context, const char *path,
                                 const plait_model_options *options) {
     plait_model *model = plait_alloc_array(1, sizeof *model);
@@ -161,7 +170,8 @@ plait_status plait_model_create(plait_model **out, plait_context *context, const
     return PLAIT_OK;
 }
 
-/* A device that refuses what it had accepted is not asked again; then everything is planned anew without it. */
+/* A device that refuses what it had accepted is not asked again; then everything is planned anew without it. Ends,
+ * because each round denies an op more, and there are finitely many. */
 static plait_status complete(plait_model *model) {
     for (;;) {
         uint32_t n_denied = model->context->n_denied;
@@ -173,6 +183,8 @@ static plait_status complete(plait_model *model) {
     }
 }
 
+/* A dry model has a tokenizer, so that what it plans can be tried with text, and nothing on the devices. What was
+ * chosen is said before loading, which may take long. */
 plait_status plait_model_finish(plait_model *model, plait_engine *engine) {
     model->engine = *engine;
     *engine = (plait_engine){0};
@@ -191,6 +203,7 @@ plait_model *plait_model_retain(plait_model *model) {
     return model;
 }
 
+/* Sessions hold references, so no run is left. */
 void plait_model_release(plait_model *model) {
     if (!model || atomic_fetch_sub(&model->references, 1) > 1) return;
     plait_engine_destroy(&model->engine);
@@ -203,12 +216,14 @@ void plait_model_release(plait_model *model) {
 
 /* ---- facts ---- */
 
+/* All tensors of the file, used or not. */
 static int64_t count_parameters(const plait_gguf *gguf) {
     int64_t n = 0;
     for (size_t i = 0; i < plait_gguf_tensor_count(gguf); i++) n += plait_gguf_tensor_at(gguf, i)->n_elems;
     return n;
 }
 
+/* Of numbers that differ by layer the first layer's. */
 void plait_model_describe(const plait_model *model, plait_model_facts *out) {
     const plait_hparams *hp = &model->hp;
     const plait_engine *e = &model->engine;
@@ -244,6 +259,7 @@ const plait_tokenizer *plait_model_tokenizer(const plait_model *model) {
     return model->tokenizer;
 }
 
+/* The reason was kept when the model was opened, as most uses do not need one. */
 plait_status plait_model_need_tokenizer(const plait_model *model, const plait_tokenizer **out) {
     if (!model->tokenizer) return plait_error_raise(&model->tokenizer_failure);
     *out = model->tokenizer;

@@ -1,5 +1,5 @@
 /* Outputs of a step: the tails run on demand, over up to PLAIT_MODEL_TAIL_OUTPUTS wanted rows at once, and what they
- * gave is kept until another kind or other rows are asked for.
+ * gave is kept until another kind or other rows are asked for. Not here: choosing a token from logits (text/sampler).
  *
  * Invariant: results of a tail stay valid until the next call that runs one, or the next step. */
 #include "model/session.h"
@@ -12,7 +12,9 @@ static plait_status check_row(const plait_session *s, int64_t row) {
                        (long long)s->n_outputs);
 }
 
-/* Makes the results of `row` available; *out_index is its place among them. */
+/* Makes the results of `row` available; *out_index is its place among them. Rows are computed in aligned pieces, so
+ * asking for one row after the other runs each piece once. n_tail is 0 while the tail runs: a failure leaves nothing
+ * that looks valid. */
 static plait_status run_tail(plait_session *s, plait_tail tail, int64_t row, int64_t *out_index) {
     int64_t most = plait_min_i64(PLAIT_MODEL_TAIL_OUTPUTS, s->model->options.batch);
     PLAIT_TRY(check_row(s, row));
@@ -34,6 +36,7 @@ static plait_status run_tail(plait_session *s, plait_tail tail, int64_t row, int
     return PLAIT_OK;
 }
 
+/* Only the first asker of a piece waits; the others find it there. */
 static plait_status floats(plait_session *s, plait_tail tail, int64_t row, int64_t width, const float **out) {
     const void *bytes = NULL;
     uint64_t size;
@@ -66,6 +69,7 @@ plait_status plait_session_argmax(plait_session *session, int64_t row, plait_tok
     return PLAIT_OK;
 }
 
+/* Few numbers come from the device instead of a whole vocabulary. */
 static plait_status sample_best(plait_session *s, int64_t row, plait_sampler *sampler, int64_t n,
                                 plait_token *out_token) {
     const void *values = NULL, *ids = NULL;
@@ -79,6 +83,8 @@ static plait_status sample_best(plait_session *s, int64_t row, plait_sampler *sa
                                         s->model->hp.n_vocab, out_token);
 }
 
+/* The cheapest tail that gives the chain all it asks for. A chain that wants more than the best, or particular ids
+ * beside them, gets all logits. */
 plait_status plait_session_sample(plait_session *session, int64_t row, plait_sampler *sampler,
                                   plait_token *out_token) {
     plait_logits_need need;

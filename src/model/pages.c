@@ -15,6 +15,8 @@ static const plait_cache_group *group_of(const plait_session *session, int g) {
     return &session->model->engine.groups[g];
 }
 
+/* Pages are taken from the lowest number up at first, so a session that uses little of its cache touches little of it.
+ */
 static plait_status init_pool(plait_session *session, int g) {
     plait_page_pool *pool = &session->pools[g];
     const plait_cache_group *group = group_of(session, g);
@@ -40,6 +42,7 @@ plait_status plait_pages_init(plait_session *session) {
     return PLAIT_OK;
 }
 
+/* Accepts a session whose pools or sequences were never made. */
 void plait_pages_deinit(plait_session *session) {
     for (int g = 0; g < PLAIT_MODEL_MAX_GROUPS; g++) {
         free(session->pools[g].counts);
@@ -50,12 +53,14 @@ void plait_pages_deinit(plait_session *session) {
     }
 }
 
+/* Absent entries are passed over; the last holder gives the page back. */
 static void release_page(plait_page_pool *pool, int32_t *entry) {
     if (*entry < 0) return;
     if (--pool->counts[*entry] == 0) pool->free[pool->n_free++] = *entry;
     *entry = -1;
 }
 
+/* That there is one was counted before (plait_pages_count). */
 static int32_t take_page(plait_page_pool *pool) {
     int32_t page = pool->free[--pool->n_free];
     pool->counts[page] = 1;
@@ -82,6 +87,8 @@ static int64_t last_written(const plait_sequence *sequence) {
     return (sequence->length + sequence->pending - 1) / PLAIT_MODEL_PAGE_LEN;
 }
 
+/* Counted by pretending: each sequence takes itself off the counts of the pages that it will write, so of several that
+ * share a page all but the last need a copy. */
 void plait_pages_count(plait_session *session, const plait_sequence *sequence, int64_t *out_needed) {
     for (int g = 0; g < session->model->engine.n_groups; g++)
         for (int64_t i = first_written(sequence); i <= last_written(sequence); i++) {
@@ -96,6 +103,8 @@ void plait_pages_uncount(plait_session *session, const plait_sequence *sequence)
             if (sequence->pages[g][i] >= 0) session->pools[g].counts[sequence->pages[g][i]]++;
 }
 
+/* A page of its own stays; none yet: a fresh one; shared: a fresh one, and its bytes are to be copied before the step.
+ */
 void plait_pages_take(plait_session *session, plait_sequence *sequence, int64_t position) {
     for (int g = 0; g < session->model->engine.n_groups; g++) {
         plait_page_pool *pool = &session->pools[g];
@@ -118,6 +127,7 @@ void plait_pages_release(plait_session *session, plait_sequence *sequence, int64
             release_page(&session->pools[g], &sequence->pages[g][i]);
 }
 
+/* The last page may be half full: whoever writes it first copies it. */
 void plait_pages_share(plait_session *session, const plait_sequence *from, plait_sequence *to,
                        int64_t length) {
     int64_t n = (length + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN;
@@ -128,7 +138,7 @@ void plait_pages_share(plait_session *session, const plait_sequence *from, plait
         }
 }
 
-/* The one list entry that names a page which was just taken. */
+/* The one list entry that names a page which was just taken. Searched, as it happens after failures only. */
 static int32_t *holder_of(plait_session *session, int g, int32_t page) {
     for (int64_t s = 0; s < session->model->options.sequences; s++)
         for (int64_t i = 0; i < group_of(session, g)->max_list; i++)
@@ -136,6 +146,7 @@ static int32_t *holder_of(plait_session *session, int g, int32_t page) {
     return NULL;
 }
 
+/* Last copy first, so that counts go back as they came. */
 void plait_pages_undo_copies(plait_session *session) {
     for (int g = 0; g < session->model->engine.n_groups; g++) {
         plait_page_pool *pool = &session->pools[g];

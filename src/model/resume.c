@@ -22,12 +22,15 @@ typedef struct moved {
     int64_t row;      /* of its output, -1: none. Sequences that share one have the same tokens */
 } moved;
 
+/* Of what is fed before the last step, for only that is there when the next sequence is taken. */
 static int64_t common_prefix(const moved *a, const moved *b) {
     int64_t n = plait_min_i64(a->n_before, b->n_before), k = 0;
     while (k < n && a->from->tokens[k] == b->from->tokens[k]) k++;
     return k;
 }
 
+/* Lexicographic, a prefix before what goes on from it; in that order the longest common prefix of a sequence with any
+ * before it is that with its neighbour. */
 static int by_tokens(const void *pa, const void *pb) {
     const moved *a = pa, *b = pb;
     int64_t k = common_prefix(a, b);
@@ -36,6 +39,7 @@ static int by_tokens(const void *pa, const void *pb) {
     return a->seq < b->seq ? -1 : 1;
 }
 
+/* Sequences in use. Those without an output are fed whole. */
 static size_t list_sequences(const plait_session *from, moved *out) {
     size_t n = 0;
     for (plait_seq i = 0; i < from->model->options.sequences; i++) {
@@ -46,6 +50,7 @@ static size_t list_sequences(const plait_session *from, moved *out) {
     return n;
 }
 
+/* In pieces of the batch, no output wanted. */
 static plait_status feed(plait_session *s, const moved *m, int64_t begin) {
     int64_t piece = s->model->options.batch;
     for (int64_t at = begin; at < m->n_before; at += piece) {
@@ -106,6 +111,7 @@ static plait_status feed_last(plait_session *s, moved *list, size_t n, plait_seq
     return n_items ? plait_session_step(s, s->items, n_items) : PLAIT_OK;
 }
 
+/* What cannot be moved is found before anything is fed. */
 static plait_status move_all(plait_session *s, const plait_session *from, moved *list, plait_seq *seqs) {
     size_t n = list_sequences(from, list);
     for (size_t i = 0; i < n; i++) {
@@ -122,6 +128,7 @@ static plait_status move_all(plait_session *s, const plait_session *from, moved 
     return feed_last(s, list, n, seqs);
 }
 
+/* Sequence numbers stay, so the caller's own tables do. */
 plait_status plait_session_resume(plait_session **out, plait_model *model, const plait_session *from) {
     plait_session *s = NULL;
     if (model->hp.n_vocab != from->model->hp.n_vocab)

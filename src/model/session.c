@@ -1,4 +1,4 @@
-/* A session's life and its sequences. Steps are in step.c, outputs in output.c, text in generate.c.
+/* A session's life and its sequences. Not here: steps (step.c), outputs (output.c), text (generate.c), pages (pages.c).
  * Invariant: between calls every sequence's pages cover its tokens, but for what windows gave up. */
 #include "model/session.h"
 
@@ -9,6 +9,7 @@
 
 /* ---- life ---- */
 
+/* Names are resolved once; a step indexes. */
 static plait_status index_inputs(plait_session *s) {
     const plait_engine *e = &s->model->engine;
     PLAIT_TRY(plait_run_input_index(s->layers, "ids", &s->in_ids));
@@ -30,6 +31,7 @@ static plait_status index_inputs(plait_session *s) {
     return PLAIT_OK;
 }
 
+/* All runs share one state: the layers write the caches and "hidden", tails and copies work on them. */
 static plait_status open_runs(plait_session *s) {
     plait_engine *e = &s->model->engine;
     PLAIT_TRY(plait_session_state_create(&s->state, e->residence));
@@ -41,6 +43,7 @@ static plait_status open_runs(plait_session *s) {
     return index_inputs(s);
 }
 
+/* All that steps need is allocated here, tokens of every sequence at full length included. */
 static plait_status open_session(plait_session *s) {
     size_t n = (size_t)s->model->options.sequences;
     s->sequences = plait_alloc_array(n, sizeof *s->sequences);
@@ -58,6 +61,7 @@ static plait_status open_session(plait_session *s) {
     return open_runs(s);
 }
 
+/* A dry model has neither programs nor weights on its devices. */
 plait_status plait_session_create(plait_session **out, plait_model *model) {
     if (model->options.dry)
         return plait_error(PLAIT_WRONG_STATE, "session: the model was opened for planning only");
@@ -73,6 +77,7 @@ plait_status plait_session_create(plait_session **out, plait_model *model) {
     return PLAIT_OK;
 }
 
+/* Runs first: they wait for what is in flight and use everything else. */
 void plait_session_destroy(plait_session *s) {
     if (!s) return;
     plait_run_destroy(s->layers);
@@ -94,6 +99,7 @@ plait_model *plait_session_model(const plait_session *session) {
 
 /* ---- sequences ---- */
 
+/* The check of every call that names a sequence. */
 plait_status plait_session_sequence(const plait_session *s, plait_seq seq, plait_sequence **out) {
     if (seq < 0 || seq >= s->model->options.sequences || !s->sequences[seq].used)
         return plait_error(PLAIT_INVALID_ARGUMENT, "sequence %d does not exist", seq);
@@ -101,6 +107,7 @@ plait_status plait_session_sequence(const plait_session *s, plait_seq seq, plait
     return PLAIT_OK;
 }
 
+/* The lowest number that is free, so page tables, which go up to the last one in use, stay short. */
 plait_status plait_session_begin(plait_session *s, plait_seq *out) {
     for (plait_seq i = 0; i < s->model->options.sequences; i++)
         if (!s->sequences[i].used) {
@@ -114,6 +121,8 @@ plait_status plait_session_begin(plait_session *s, plait_seq *out) {
                        (long long)s->model->options.sequences);
 }
 
+/* Pages go back at once: later steps of other sequences may take them, and are behind this one's steps on the same
+ * queues. */
 plait_status plait_session_drop(plait_session *s, plait_seq seq) {
     plait_sequence *sequence;
     PLAIT_TRY(plait_session_sequence(s, seq, &sequence));
@@ -124,6 +133,7 @@ plait_status plait_session_drop(plait_session *s, plait_seq seq) {
     return PLAIT_OK;
 }
 
+/* The new sequence has the output of the old one's last token too, so both can go on from it. */
 plait_status plait_session_fork(plait_session *s, plait_seq seq, plait_seq *out) {
     plait_sequence *from;
     plait_seq made = 0;
@@ -138,7 +148,8 @@ plait_status plait_session_fork(plait_session *s, plait_seq seq, plait_seq *out)
     return PLAIT_OK;
 }
 
-/* Shortest length at which every key that the next query sees is still there. */
+/* Shortest length at which every key that the next query sees is still there. The first page that is left of a window's
+ * list begins at position first * page_len; the next query, at position n, sees keys from n - window + 1 on. */
 static int64_t shortest_length(const plait_session *s, const plait_sequence *sequence) {
     int64_t shortest = 0;
     for (int g = 0; g < s->model->engine.n_groups; g++) {
@@ -151,6 +162,9 @@ static int64_t shortest_length(const plait_session *s, const plait_sequence *seq
     return shortest;
 }
 
+/* To 0 always possible: nothing is needed then. Tokens beyond are forgotten, and so is the output, which was of the
+ * last of them. The last page that is kept may hold keys of dropped positions; the positions that follow write over
+ * them before anybody sees them. */
 plait_status plait_session_truncate(plait_session *s, plait_seq seq, int64_t n_tokens) {
     plait_sequence *sequence;
     PLAIT_TRY(plait_session_sequence(s, seq, &sequence));
@@ -169,6 +183,7 @@ plait_status plait_session_truncate(plait_session *s, plait_seq seq, int64_t n_t
     return PLAIT_OK;
 }
 
+/* 0 for a number that is not in use: no error, as a loop over numbers asks. */
 int64_t plait_session_length(const plait_session *s, plait_seq seq) {
     plait_sequence *sequence;
     return plait_session_sequence(s, seq, &sequence) == PLAIT_OK ? sequence->length : 0;

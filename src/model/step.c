@@ -12,7 +12,8 @@
 
 /* ---- checking ---- */
 
-/* True when both have the same tokens in the same pages. */
+/* True when both have the same tokens in the same pages. Same pages, so no token need be compared: pages are only
+ * shared by sequences that have the same tokens in them. */
 static bool equal_so_far(const plait_session *s, const plait_sequence *a, const plait_sequence *b) {
     size_t n = (size_t)((a->length + PLAIT_MODEL_PAGE_LEN - 1) / PLAIT_MODEL_PAGE_LEN);
     if (a->length != b->length) return false;
@@ -45,6 +46,7 @@ static plait_status check_followers(plait_session *s, const plait_batch_item *it
     return PLAIT_OK;
 }
 
+/* `pending` counts the items of the step per sequence, so positions within the step follow one another. */
 static plait_status check_item(plait_session *s, const plait_batch_item *item, int64_t index) {
     plait_sequence *sequence;
     if (item->n_seqs < 1 || !item->seqs)
@@ -65,6 +67,8 @@ static plait_status check_item(plait_session *s, const plait_batch_item *item, i
     return check_followers(s, item, index);
 }
 
+/* Of all sequences together, before any page is taken: what windows no longer see is given up first, as it may be what
+ * lacks. Followers write nothing. */
 static plait_status check_pages(plait_session *s) {
     int64_t needed[PLAIT_MODEL_MAX_GROUPS] = {0}, n = s->model->options.sequences;
     for (int64_t i = 0; i < n; i++)
@@ -81,6 +85,7 @@ static plait_status check_pages(plait_session *s) {
     return PLAIT_OK;
 }
 
+/* Marks of the step before are cleared first, so a step that failed its checks leaves none that count. */
 static plait_status check_items(plait_session *s, const plait_batch_item *items, int64_t n) {
     if (n < 1 || n > s->model->options.batch)
         return plait_error(PLAIT_OUT_OF_RANGE, "a step of %lld tokens, expected 1 to %lld", (long long)n,
@@ -93,6 +98,7 @@ static plait_status check_items(plait_session *s, const plait_batch_item *items,
 
 /* ---- inputs ---- */
 
+/* The place may still be in use by the step that used it before: this waits for it. */
 static plait_status input(plait_run *run, int index, int32_t **out) {
     void *bytes;
     uint64_t size;
@@ -101,6 +107,8 @@ static plait_status input(plait_run *run, int index, int32_t **out) {
     return PLAIT_OK;
 }
 
+/* Pages are taken while items are written, in their order. Slots are rows of the cache: page * page_len + place in it.
+ * The mean of visible keys goes to the trace, since shapes do not tell it. */
 static plait_status write_tokens(plait_session *s, const plait_batch_item *items, int64_t n) {
     int32_t *ids, *positions, *sequence_of, *output_rows, *hidden_slots, *slots[PLAIT_MODEL_MAX_GROUPS];
     PLAIT_TRY(input(s->layers, s->in_ids, &ids));
@@ -136,7 +144,8 @@ static plait_status write_tokens(plait_session *s, const plait_batch_item *items
     return PLAIT_OK;
 }
 
-/* The page tables, up to the last sequence in use. */
+/* The page tables, up to the last sequence in use. Tables of sequences beyond are not read; a number that is not in use
+ * in between has an empty table. */
 static plait_status write_pages(plait_session *s) {
     int64_t n = 1;
     for (int64_t i = 0; i < s->model->options.sequences; i++)
@@ -151,7 +160,8 @@ static plait_status write_pages(plait_session *s) {
     return plait_run_set_dim_at(s->layers, s->dim_sequences, n);
 }
 
-/* Copies of shared pages go before the step that writes them. */
+/* Copies of shared pages go before the step that writes them. A plan of its own: steps without copies do not pay for
+ * it. Its inputs have a place for each step in flight, like all. */
 static plait_status run_copies(plait_session *s) {
     bool any = false;
     for (int g = 0; g < s->model->engine.n_groups; g++) {
@@ -189,6 +199,7 @@ static void follow(plait_session *s, const plait_batch_item *items, int64_t n) {
     }
 }
 
+/* Copies are submitted before the layers, on the same queues, so the pages are there when they are written. */
 static plait_status run_layers(plait_session *s, const plait_batch_item *items, int64_t n) {
     PLAIT_TRY(write_tokens(s, items, n));
     PLAIT_TRY(run_copies(s));
@@ -198,13 +209,15 @@ static plait_status run_layers(plait_session *s, const plait_batch_item *items, 
     return plait_run_step(s->layers);
 }
 
-/* A step that failed has no outputs. */
+/* A step that failed has no outputs. Copies that were submitted already are done; their pages stay with the sequences.
+ */
 static void give_up(plait_session *s) {
     plait_pages_undo_copies(s);
     s->n_outputs = 0;
     for (int64_t i = 0; i < s->model->options.sequences; i++) s->output_of[i] = -1;
 }
 
+/* Tokens count when the step was handed over; a failure of the devices shows at the next wait. */
 plait_status plait_session_step(plait_session *s, const plait_batch_item *items, int64_t n) {
     PLAIT_TRY(check_items(s, items, n));
     s->n_tail = 0;

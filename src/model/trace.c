@@ -1,9 +1,12 @@
-/* The trace of a session: the spans of its runs in one list. Not here: how a run records (run/trace.c). */
+/* The trace of a session: the spans of its runs in one list. Not here: how a run records (run/trace.c). Invariant: all
+ * runs share one JSON array, whose first event names processes and threads. */
 #include "model/session.h"
 
 #include "base/strbuf.h"
 #include "run/run.h"
 
+/* The layers are nearly all of the work and get nearly all of the spans; what is left is for four tails and the copies.
+ */
 plait_status plait_session_trace_begin(plait_session *s, size_t max_spans) {
     size_t share = max_spans / (PLAIT_TAIL_COUNT + 1);
     PLAIT_TRY(plait_run_trace_begin(s->layers, max_spans - share));

@@ -409,7 +409,8 @@ static void read_clocks(collector *c) {
     }
 }
 
-/* A failed run still gives what was recorded: that is when it is wanted most. Its failure is what is returned then. */
+/* After a failed step the spans that there are go into the text all the same, and the failure is returned: whether the
+ * text is of use then is for the caller to say. */
 plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *first) {
     const struct plait_run_trace *trace = &run->trace;
     plait_status status = plait_run_wait(run), memory = PLAIT_OK;
