@@ -1,5 +1,6 @@
-/* Conversations: the variables that chat templates expect, and the way from a rendered prompt to token ids.
- * Invariant: no byte that came from a variable takes part in a special token. */
+/* Conversations: the variables that chat templates expect, and the way from a rendered prompt to token ids. Not here:
+ * the template language (template/), recognising special tokens (tokenizer/special.c). Invariant: no byte that came
+ * from a variable takes part in a special token. */
 #include "plait/chat.h"
 
 #include "base/alloc.h"
@@ -16,6 +17,7 @@ struct plait_chat {
 
 /* ---- life ---- */
 
+/* The tokenizer is only borrowed, and nothing of it is looked at here. */
 plait_status plait_chat_create_from_text(plait_chat **out, const char *text, size_t n_bytes,
                                          const plait_tokenizer *tokenizer,
                                          const plait_template_limits *limits) {
@@ -57,7 +59,8 @@ static void add_token(plait_strbuf *s, const plait_tokenizer *tokenizer, const c
     plait_strbuf_json_string_n(s, text, n);
 }
 
-/* The members of an object given as text, behind a comma: what stands between its braces. */
+/* The members of an object given as text, behind a comma: what stands between its braces. The text is not parsed here:
+ * what is wrong between the braces fails when the whole is read. */
 static plait_status add_members(plait_strbuf *s, const char *object) {
     const char *begin = object + strspn(object, " \t\r\n"), *end = begin + strlen(begin);
     while (end > begin && strchr(" \t\r\n", end[-1])) end--;
@@ -72,7 +75,9 @@ static plait_status add_members(plait_strbuf *s, const char *object) {
     return PLAIT_OK;
 }
 
-/* Later members win over earlier ones, so a caller's variables may replace any. */
+/* Later members win over earlier ones, so a caller's variables may replace any. documents is there with null, because
+ * templates test it without asking whether it is defined. Text is joined instead of trees: the template's reader parses
+ * the whole once, and its limits hold for all of it. */
 static plait_status write_variables(const plait_chat *chat, const plait_chat_input *input, plait_strbuf *s) {
     plait_strbuf_printf(s, "{\"messages\":%s,\"tools\":%s,\"documents\":null,\"add_generation_prompt\":%s",
                         input->messages_json, input->tools_json ? input->tools_json : "null",
@@ -84,6 +89,7 @@ static plait_status write_variables(const plait_chat *chat, const plait_chat_inp
     return plait_strbuf_status(s);
 }
 
+/* A failure of writing the variables leaves *out zeroed, so that the caller's deinit is right in every case. */
 plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *input,
                                plait_template_output *out) {
     plait_strbuf variables;
@@ -103,6 +109,8 @@ plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *i
 
 /* ---- tokens ---- */
 
+/* By text, wherever it came from: a template that writes BOS itself must not get a second one, on which models go
+ * astray. */
 static bool begins_with_bos(const plait_tokenizer *tokenizer, const plait_template_output *prompt) {
     const char *bos;
     size_t n;
@@ -110,6 +118,7 @@ static bool begins_with_bos(const plait_tokenizer *tokenizer, const plait_templa
            prompt->n_bytes >= n && memcmp(prompt->text, bos, n) == 0;
 }
 
+/* Origins become trust, segment by segment. ADD_SPECIAL may also put EOS behind where the vocabulary asks for it. */
 static plait_status tokenise(const plait_chat *chat, const plait_template_output *prompt,
                              plait_tokenizer_scratch *scratch, plait_tokens *out) {
     plait_text_segment *segments = plait_alloc_array(prompt->n_segments, sizeof *segments);

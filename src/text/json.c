@@ -1,6 +1,9 @@
-/* Reading JSON through jansson, copying into our tree, and printing. Invariant: jansson's objects never outlive
- * plait_json_parse. Depth is checked on the text before jansson sees it, because jansson's own limit is fixed, and
- * because its parser recurses. */
+/* Reading JSON through jansson, copying into our tree, and printing. Not here: numbers and strings as text
+ * (base/strbuf.h). Invariant: jansson's objects never outlive plait_json_parse. Depth is checked on the text before
+ * jansson sees it, because jansson's own limit is fixed, and because its parser recurses.
+ *
+ * Copying costs a second tree for a moment; what it buys is one arena with a limit, and callers that know nothing of
+ * reference counts or of another library's types. */
 #include "text/json.h"
 
 #include "base/size.h"
@@ -13,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* LARGEST_DEPTH lies below jansson's own limit (2048), so that the message is always ours. */
 enum { DEFAULT_TEXT_BYTES = 256 << 20, DEFAULT_DEPTH = 512, LARGEST_DEPTH = 2000 };
 static const size_t DEFAULT_TREE_BYTES = (size_t)2 << 30;
 
@@ -38,6 +42,7 @@ static plait_status check_depth(const char *text, size_t n_bytes, uint32_t max_d
     return PLAIT_OK;
 }
 
+/* Tells the limit of the arena from the machine's: an arena says NULL for both. 64 bytes cover its padding. */
 static plait_status no_memory(const plait_arena *arena, size_t wanted) {
     size_t left = arena->max_bytes - arena->used_bytes; /* of which the arena may take some for padding */
     if (arena->max_bytes && (wanted > left || left - wanted < 64))
@@ -48,6 +53,7 @@ static plait_status no_memory(const plait_arena *arena, size_t wanted) {
 
 static plait_status copy(plait_arena *arena, const json_t *from, plait_json *to);
 
+/* Items are filled in place: an array is one allocation. */
 static plait_status copy_array(plait_arena *arena, const json_t *from, plait_json *to) {
     size_t n = json_array_size(from);
     plait_json *items = plait_arena_alloc(arena, n, sizeof *items);
@@ -59,6 +65,8 @@ static plait_status copy_array(plait_arena *arena, const json_t *from, plait_jso
     return PLAIT_OK;
 }
 
+/* Members come in the order of the text, which jansson keeps. The bound by n guards against an iterator that yields
+ * more. */
 static plait_status copy_object(plait_arena *arena, const json_t *from, plait_json *to) {
     size_t n = json_object_size(from);
     plait_json_member *members = plait_arena_alloc(arena, n, sizeof *members);
@@ -107,6 +115,7 @@ static plait_status copy(plait_arena *arena, const json_t *from, plait_json *to)
     return PLAIT_OK;
 }
 
+/* document->root is set last, so a failure leaves no half tree to be found. */
 static plait_status copy_root(plait_json_document *document, const json_t *from) {
     plait_json *root = plait_arena_alloc(&document->arena, 1, sizeof *root);
     if (!root) return no_memory(&document->arena, sizeof *root);
@@ -115,11 +124,13 @@ static plait_status copy_root(plait_json_document *document, const json_t *from)
     return PLAIT_OK;
 }
 
+/* Syntax is the text's fault, so CORRUPT; want of memory is not, and must not be reported as bad JSON. */
 static plait_status parse_failure(const json_error_t *error) {
     if (json_error_code(error) == json_error_out_of_memory) return plait_error_memory("JSON", 0);
     return plait_error(PLAIT_CORRUPT, "JSON line %d, column %d: %s", error->line, error->column, error->text);
 }
 
+/* *out is zeroed first and after every failure: deinit is right at any time. */
 plait_status plait_json_parse(plait_json_document *out, const char *text, size_t n_bytes,
                               const plait_json_limits *limits) {
     *out = (plait_json_document){0};
@@ -149,6 +160,7 @@ void plait_json_document_deinit(plait_json_document *document) {
     document->root = NULL;
 }
 
+/* Objects of messages and options have few members; a hash would cost more than it saves. */
 const plait_json *plait_json_get(const plait_json *value, const char *name) {
     if (!value || value->kind != PLAIT_JSON_OBJECT) return NULL;
     for (size_t i = 0; i < value->u.object.n_members; i++)
@@ -169,12 +181,15 @@ const char *plait_json_kind_name(plait_json_kind kind) {
     return "unknown";
 }
 
+/* Nothing without indentation, where the whole stands on one line. */
 static void new_line(plait_strbuf *s, int indent, int level) {
     if (indent <= 0) return;
     plait_strbuf_append_char(s, '\n');
     for (int i = 0; i < indent * level; i++) plait_strbuf_append_char(s, ' ');
 }
 
+/* "2.0" and not "2": a reader shall get back a real, as the text had one. From 1e16 on the shortest form has an
+ * exponent, which says as much. */
 static void print_real(plait_strbuf *s, double value) {
     char text[32];
     if (!isfinite(value)) {
@@ -190,6 +205,7 @@ static void print_real(plait_strbuf *s, double value) {
 
 static void print(plait_strbuf *s, const plait_json *value, int indent, int level);
 
+/* An empty one stays "[]" on its line, with any indentation. */
 static void print_array(plait_strbuf *s, const plait_json *value, int indent, int level) {
     plait_strbuf_append_char(s, '[');
     for (size_t i = 0; i < value->u.array.n_items; i++) {

@@ -51,6 +51,7 @@ const char *plait_stop_reason_name(plait_stop_reason reason) {
 
 /* ---- the automaton ---- */
 
+/* Nodes below the root have few children; a list of siblings is shorter than a table of 256 for each node. */
 static uint32_t find_child(const plait_stop *stop, uint32_t node, unsigned char byte) {
     if (node == 0) return stop->first[byte];
     uint32_t child = stop->nodes[node].child;
@@ -76,6 +77,8 @@ static void add_string(plait_stop *stop, const char *text, size_t n, int32_t ind
     if (stop->nodes[node].string < 0) stop->nodes[node].string = index; /* of equal strings the first */
 }
 
+/* Follows fail links until a child fits: over a whole text no more often than bytes were read, since each link lowers
+ * the depth that reading raised by one. */
 static uint32_t step(const plait_stop *stop, uint32_t node, unsigned char byte) {
     for (;;) {
         uint32_t child = find_child(stop, node, byte);
@@ -84,7 +87,9 @@ static uint32_t step(const plait_stop *stop, uint32_t node, unsigned char byte) 
     }
 }
 
-/* Fail links in order of depth; `queue` holds n_nodes entries. */
+/* Fail links in order of depth; `queue` holds n_nodes entries. A node inherits the string of its fail link: a short
+ * stop string inside of a longer beginning must be seen as well, and of two that end together the longer, its own,
+ * wins. */
 static void link_failures(plait_stop *stop, uint32_t *queue) {
     size_t head = 0, tail = 0;
     queue[tail++] = 0;
@@ -129,6 +134,7 @@ static plait_status check_options(const plait_stop_options *o, size_t *out_bytes
     return PLAIT_OK;
 }
 
+/* A list of 0 still gets memory, so that NULL means failure only. */
 static plait_status copy_tokens(const plait_token *from, size_t n, plait_token **out, size_t *out_n) {
     plait_token *copy = plait_alloc_array(n, sizeof *copy);
     if (!copy) return plait_error_memory("stop tokens", n * sizeof *copy);
@@ -138,6 +144,8 @@ static plait_status copy_tokens(const plait_token *from, size_t n, plait_token *
     return PLAIT_OK;
 }
 
+/* At most one node a byte, and the root: sized beforehand, so entering strings cannot fail. What was allocated is freed
+ * with the object. */
 static plait_status build_automaton(plait_stop *stop, const plait_stop_options *o, size_t bytes) {
     stop->nodes = plait_alloc_array(bytes + 1, sizeof *stop->nodes);
     stop->lengths = plait_alloc_array(o->n_strings, sizeof *stop->lengths);
@@ -159,6 +167,8 @@ static plait_status build_automaton(plait_stop *stop, const plait_stop_options *
     return PLAIT_OK;
 }
 
+/* With ignore_end the list is empty: then an end token is found nowhere, and its piece is text like any other. The
+ * buffer has room from the beginning, so that it is never NULL. */
 static plait_status fill(plait_stop *stop, const plait_stop_options *o, size_t string_bytes) {
     size_t n_end = o->ignore_end ? 0 : o->n_end_tokens;
     stop->max_tokens = o->max_tokens;
@@ -194,6 +204,7 @@ void plait_stop_destroy(plait_stop *stop) {
     free(stop);
 }
 
+/* The buffer keeps its capacity: a second generation of the same length allocates nothing. */
 void plait_stop_reset(plait_stop *stop) {
     stop->length = stop->shown = 0;
     stop->state = 0;
@@ -207,6 +218,7 @@ int64_t plait_stop_n_tokens(const plait_stop *stop) {
 
 /* ---- feeding ---- */
 
+/* Linear: lists have a handful of entries. */
 static int64_t find_token(const plait_token *tokens, size_t n, plait_token token) {
     for (size_t i = 0; i < n; i++)
         if (tokens[i] == token) return (int64_t)i;
@@ -235,12 +247,14 @@ static void show(plait_stop *stop, size_t n, plait_stop_reason reason, int64_t i
     *out = (plait_stop_result){.text = stop->buffer, .n_bytes = n, .reason = reason, .index = index};
 }
 
+/* What the last call lent out ends here; held bytes move to the front. */
 static void drop_shown(plait_stop *stop) {
     stop->length -= stop->shown;
     memmove(stop->buffer, stop->buffer + stop->shown, stop->length);
     stop->shown = 0;
 }
 
+/* An overflow becomes SIZE_MAX, which the limit then refuses. On failure the held text is as before. */
 static plait_status append(plait_stop *stop, const char *piece, size_t n_bytes) {
     size_t needed;
     if (!plait_add_size(stop->length, n_bytes, &needed)) needed = SIZE_MAX;
@@ -250,6 +264,9 @@ static plait_status append(plait_stop *stop, const char *piece, size_t n_bytes) 
     return PLAIT_OK;
 }
 
+/* The state moves byte by byte, so a string that ends in the middle of a piece is seen where it ends; what stands
+ * behind it is dropped. Of what is safe to show, a character that is not complete yet is kept back as well. A failed
+ * append leaves the state of the automaton untouched, so the token may be fed again. */
 plait_status plait_stop_feed(plait_stop *stop, plait_token token, const char *piece, size_t n_bytes,
                              plait_stop_result *out_result) {
     if (stop->stopped)
@@ -276,6 +293,7 @@ plait_status plait_stop_feed(plait_stop *stop, plait_token token, const char *pi
     return show(stop, safe - unfinished_bytes(stop->buffer, safe), PLAIT_STOP_NONE, -1, out_result), PLAIT_OK;
 }
 
+/* Nothing can complete a string any more: what is held is text. */
 plait_status plait_stop_flush(plait_stop *stop, plait_stop_result *out_result) {
     drop_shown(stop);
     show(stop, stop->length, PLAIT_STOP_NONE, -1, out_result);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One allocation for all arrays: each rounded to 64 elements, so that every one begins at a cache line. The scratch of
+ * the steps is here because it grows with the vocabulary. */
 plait_status plait_candidates_reserve(plait_candidates *c, size_t n) {
     if (n <= c->capacity) return PLAIT_OK;
     size_t rounded = (n + 63) & ~(size_t)63, bytes; /* n is at most PLAIT_SAMPLER_MAX_VOCAB */
@@ -56,6 +58,8 @@ static plait_status bad_logits(const float *logits, const plait_token *ids, size
         n_nan, n, n_inf, (long long)(ids ? ids[first] : (plait_token)first));
 }
 
+/* `id` stays unfilled: while nothing was removed the index is the id, and an array of a hundred thousand ids need not
+ * be written for every token. */
 plait_status plait_candidates_load(plait_candidates *c, const float *logits, size_t n_vocab) {
     PLAIT_TRY(plait_candidates_reserve(c, n_vocab));
     if (c->kernels->load(c->logit, logits, n_vocab)) return bad_logits(logits, NULL, n_vocab);
@@ -67,6 +71,7 @@ plait_status plait_candidates_load(plait_candidates *c, const float *logits, siz
     return PLAIT_OK;
 }
 
+/* Pairs of equal id in the order in which they were given: which of them is kept does not depend on the sort. */
 static int compare_ids(const plait_token *ids, uint32_t a, uint32_t b) {
     return ids[a] < ids[b] ? -1 : ids[a] > ids[b] ? 1 : a < b ? -1 : 1;
 }
@@ -85,6 +90,8 @@ static void sort_by_id(const plait_token *ids, uint32_t *index, size_t n) {
         }
 }
 
+/* Ids twice are legal when both say the same (the best and the named ids overlap), an error otherwise: one of the two
+ * logits must be wrong. On failure the set is useless until the next load, but no state of the chain has changed. */
 plait_status plait_candidates_load_pairs(plait_candidates *c, const plait_token *ids, const float *logits,
                                          size_t n, size_t n_vocab) {
     PLAIT_TRY(plait_candidates_reserve(c, n));
@@ -116,6 +123,7 @@ plait_status plait_candidates_load_pairs(plait_candidates *c, const plait_token 
     return PLAIT_OK;
 }
 
+/* Binary search: ids rise (the invariant). */
 int64_t plait_candidates_find(const plait_candidates *c, plait_token id) {
     if (c->dense) return id >= 0 && (size_t)id < c->n ? id : -1;
     size_t low = 0, high = c->n;
@@ -144,8 +152,8 @@ double plait_candidates_weigh(plait_candidates *c, float max) {
     return c->kernels->weigh(c->weight, c->logit, c->n, max);
 }
 
-/* Collects x[i] >= threshold into c->index, given the maxima of the groups: groups without such an element
- * are not looked at. */
+/* Collects x[i] >= threshold into c->index, given the maxima of the groups: groups without such an element are not
+ * looked at. The index is written always and counted when it fits: a branch on data of no pattern would cost more. */
 static size_t collect_grouped(plait_candidates *c, const float *x, size_t n, float threshold, size_t group) {
     size_t found = 0, n_groups = (n + group - 1) / group;
     for (size_t g = 0; g < n_groups; g++) {
@@ -159,6 +167,7 @@ static size_t collect_grouped(plait_candidates *c, const float *x, size_t n, flo
     return found;
 }
 
+/* Maxima of 64 at vector speed, then only the groups that have anything: with a threshold near the top that is few. */
 size_t plait_candidates_collect(plait_candidates *c, const float *x, float threshold) {
     (void)c->kernels->group_max(x, c->n, 64, c->group);
     return collect_grouped(c, x, c->n, threshold, 64);
@@ -202,6 +211,8 @@ size_t plait_candidates_collect_best(plait_candidates *c, size_t k) {
     return k;
 }
 
+/* Too many named ids would not leave room in the arrays of n_vocab entries; loading all is then no more work. index2
+ * serves as the list of ids, which are read before load_pairs writes to `id` and `index`. */
 plait_status plait_candidates_load_best(plait_candidates *c, const float *logits, size_t n_vocab, size_t k,
                                         const plait_token *ids, size_t n_ids) {
     size_t group = choose_group(n_vocab, k);
@@ -216,6 +227,8 @@ plait_status plait_candidates_load_best(plait_candidates *c, const float *logits
     return plait_candidates_load_pairs(c, token, c->order, k + n_ids, n_vocab);
 }
 
+/* Nothing to move when all stay, and a dense set stays dense. The largest logit is still known, since a step keeps it
+ * in. */
 void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n) {
     c->n_masked = 0;
     if (n == c->n) return;
@@ -230,6 +243,8 @@ void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n)
     c->dense = false;
 }
 
+/* Where more than half would stay, moving them costs more than the later steps save. n_masked is put back: what is
+ * dropped here is not masked but known to be out of the prefix. */
 void plait_candidates_prefilter(plait_candidates *c, float threshold, size_t min_keep) {
     size_t n = c->kernels->count(c->logit, c->n, threshold);
     if (n < min_keep || n > c->n / 2) return;
@@ -240,6 +255,8 @@ void plait_candidates_prefilter(plait_candidates *c, float threshold, size_t min
     c->n_masked = n_masked;
 }
 
+/* Held within the finite floats: an edit must not turn a logit into plus infinity, which no later step expects, nor
+ * mask a token that nobody forbade. */
 void plait_candidates_set(plait_candidates *c, size_t i, double value) {
     if (c->logit[i] < -FLT_MAX) return;
     plait_candidates_forget_max(c);

@@ -1,5 +1,6 @@
-/* The chain: its life, its history, what it needs, and the pick. Steps are in steps_*.c, saved state is in
- * state.c. Invariant: a call that fails leaves the state (picks, history, mu) as it was. */
+/* The chain: its life, its history, what it needs, and the pick. Steps are in steps_*.c, saved state is in state.c.
+ * Invariant: a call that fails leaves the state (picks, history, mu) as it was: steps write scratch while they are
+ * applied, and state moves in finish_pick alone, behind everything that can fail. */
 #include "text/sampler/chain.h"
 
 #include "base/alloc.h"
@@ -14,6 +15,7 @@
 
 /* ---- life ---- */
 
+/* Takes no memory beyond the struct: arrays come with the steps that need them and with the first vocabulary. */
 plait_status plait_sampler_create(plait_sampler **out_sampler, uint64_t seed) {
     plait_sampler *s = plait_alloc_array(1, sizeof *s);
     if (!s) return plait_error_memory("sampler", sizeof *s);
@@ -23,6 +25,7 @@ plait_status plait_sampler_create(plait_sampler **out_sampler, uint64_t seed) {
     return PLAIT_OK;
 }
 
+/* A zeroed step owns nothing and has no kind. */
 static void step_deinit(plait_step *step) {
     if (step->kind == &plait_step_bias) free(step->u.bias.entries);
     if (step->kind == &plait_step_dry) free(step->u.dry.breakers);
@@ -56,7 +59,7 @@ plait_status plait_sampler_check(const char *step, const char *field, double val
                        low, high);
 }
 
-/* A larger array in place of *pointer, whose contents are not kept. */
+/* A larger array in place of *pointer, whose contents are not kept. The old one goes only when the new one is there. */
 static plait_status replace_array(void *pointer, size_t n, size_t size_bytes, const char *what) {
     void *fresh = plait_alloc_array(n, size_bytes), *old;
     if (!fresh) return plait_error_memory(what, (uint64_t)n * size_bytes);
@@ -66,6 +69,8 @@ static plait_status replace_array(void *pointer, size_t n, size_t size_bytes, co
     return PLAIT_OK;
 }
 
+/* The ring as long as the longest window of any step; the map counts the tokens of a window, at most as many. Steps are
+ * added before anything is accepted, so the ring is empty when it is replaced. */
 static plait_status reserve_history(plait_sampler *s, size_t n) {
     if (n > s->history_capacity) {
         PLAIT_TRY(replace_array(&s->history, n, sizeof *s->history, "sampler history"));
@@ -74,6 +79,8 @@ static plait_status reserve_history(plait_sampler *s, size_t n) {
     return plait_token_map_reserve(&s->counts, n);
 }
 
+/* n: tokens that all edit steps together may name at most. Both arrays are so large that plait_sampler_need never
+ * allocates. */
 static plait_status reserve_edits(plait_sampler *s, size_t n) {
     PLAIT_TRY(replace_array(&s->need_ids, n, sizeof *s->need_ids, "sampler need"));
     PLAIT_TRY(plait_token_map_reserve(&s->edited, n));
@@ -89,6 +96,8 @@ static plait_status reserve_dry(plait_sampler *s, size_t n) {
     return PLAIT_OK;
 }
 
+/* Memory first, the step last: nothing of the chain that a pick would notice has changed when this fails. The lane is
+ * the place in the chain, so that two XTC steps of one chain draw different numbers. */
 static plait_status append_checked(plait_sampler *s, const plait_step *step, size_t n_history,
                                    size_t n_edits) {
     if (s->started)
@@ -140,6 +149,8 @@ static plait_status step_own(plait_step *copy, const plait_step *from) {
     return PLAIT_OK;
 }
 
+/* Steps are counted one by one, so that destroying a copy that failed half-way frees just what it owns. Candidates are
+ * scratch and not copied. */
 static plait_status clone_into(const plait_sampler *s, plait_sampler *copy) {
     for (size_t i = 0; i < s->n_steps; i++) {
         PLAIT_TRY(step_own(&copy->steps[i], &s->steps[i]));
@@ -183,6 +194,8 @@ void plait_sampler_reseed(plait_sampler *sampler, uint64_t seed) {
     sampler->picks = 0;
 }
 
+/* A chain without penalties and DRY has no ring and remembers nothing. The oldest token falls out where the ring is
+ * full. */
 plait_status plait_sampler_accept(plait_sampler *sampler, plait_token token) {
     if (token < 0)
         return plait_error(PLAIT_OUT_OF_RANGE, "sampler: token %lld accepted, expected 0 or more",
@@ -208,6 +221,8 @@ static bool step_idle(const plait_step *step) {
     return step->kind->idle && step->kind->idle(step);
 }
 
+/* The reasoning is at its declaration. Edits of tokens beyond this vocabulary do not count; n_edited counts distinct
+ * tokens, because the map has each once. */
 plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_logits_need *out_need) {
     PLAIT_TRY(check_vocab(n_vocab));
     plait_logits_need need = {.kind = PLAIT_LOGITS_ALL, .n = n_vocab};
@@ -253,7 +268,9 @@ plait_status plait_sampler_reserve(plait_sampler *sampler, int64_t n_vocab) {
 }
 
 /* Applies the steps to the loaded candidates and weighs what is left; *out_total is the sum of the weights.
- * */
+ *
+ * A chain may have cut everything to minus infinity; only here, behind all steps, is that an error, since a later step
+ * may not bring anything back. */
 static plait_status apply_steps(plait_sampler *s, double *out_total) {
     plait_candidates *c = &s->set;
     for (size_t i = 0; i < s->n_steps; i++)
@@ -269,6 +286,7 @@ static plait_status apply_steps(plait_sampler *s, double *out_total) {
     return PLAIT_OK;
 }
 
+/* Candidates of a block, whose sum is taken at vector speed; only one block is walked element by element. */
 #define DRAW_BLOCK 1024
 
 /* The last candidate of any weight in [start, end), or `fallback`. */
@@ -298,6 +316,8 @@ static size_t draw(const plait_candidates *c, double total, double u) {
     return last_weighty(c, 0, c->n, 0);
 }
 
+/* Lane 0 is the draw's. The number belongs to (seed, picks): a pick that failed draws the same number again when it is
+ * repeated. */
 static plait_status finish_pick(plait_sampler *s, plait_token *out_token) {
     double total;
     PLAIT_TRY(apply_steps(s, &total));
@@ -330,6 +350,7 @@ plait_status plait_sampler_pick_from_all(plait_sampler *sampler, const float *lo
     return finish_pick(sampler, out_token);
 }
 
+/* Pairs may be twice as many as a vocabulary: the best and the named ids may overlap in full. */
 plait_status plait_sampler_pick_from_best(plait_sampler *sampler, const plait_token *ids, const float *logits,
                                           size_t n, int64_t n_vocab, plait_token *out_token) {
     plait_logits_need need;
@@ -346,6 +367,7 @@ plait_status plait_sampler_pick_from_best(plait_sampler *sampler, const plait_to
     return finish_pick(sampler, out_token);
 }
 
+/* Applies the steps as a pick does, random ones (XTC) included, with the numbers of the coming pick; draws nothing. */
 plait_status plait_sampler_distribution(plait_sampler *sampler, const float *logits, int64_t n_vocab,
                                         plait_token *out_ids, float *out_probs, size_t capacity,
                                         size_t *out_kept) {

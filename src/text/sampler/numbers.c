@@ -26,6 +26,7 @@ void plait_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
+/* The upper 53 bits of 64, so every result is a multiple of 2^-53 and 1 is never reached. */
 double plait_philox_uniform(uint64_t seed, uint64_t index, uint32_t lane) {
     uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), lane, 0};
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, block[4];
@@ -39,6 +40,7 @@ double plait_philox_uniform(uint64_t seed, uint64_t index, uint32_t lane) {
 #define LN2_LOW  0x1.a39ef35793c76p-33
 #define LOG2_E   0x1.71547652b82fep+0
 
+/* exponent in -1022 to 1023: a normal number, made of bits. */
 static double power_of_two(int exponent) {
     uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double value;

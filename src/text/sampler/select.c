@@ -5,7 +5,8 @@
 #include <float.h>
 #include <string.h>
 
-/* Unsigned keys in the order of the floats; -0 and +0 are equal. */
+/* Unsigned keys in the order of the floats; -0 and +0 are equal. Negative floats order in reverse of their bits, so all
+ * bits are flipped; positive ones get the sign bit, to lie above them. */
 static inline uint32_t float_key(float x) {
     float canonical = x + 0.0f;
     uint32_t bits;
@@ -31,8 +32,8 @@ static size_t append_marked(const int *block, size_t m, size_t start, uint32_t *
 
 #define RADIX_SIZE 2048
 
-/* A digit of the k-th largest key of the list; elements that do not have it leave the list, and *k is
- * lowered by the number of those above. */
+/* A digit of the k-th largest key of the list; elements that do not have it leave the list, and *k is lowered by the
+ * number of those above. 11 bits of the key at `shift`; the histogram stays in the nearest cache. */
 static uint32_t find_digit(const float *x, uint32_t *list, size_t *n, int shift, size_t *k) {
     uint32_t histogram[RADIX_SIZE] = {0}, digit = RADIX_SIZE - 1;
     for (size_t i = 0; i < *n; i++) histogram[float_key(x[list[i]]) >> shift & (RADIX_SIZE - 1)]++;
@@ -54,8 +55,9 @@ static inline int falling_bucket(float x, float max, float scale) {
     return (int)(b < (float)(N_BUCKETS - 1) ? b : (float)(N_BUCKETS - 1));
 }
 
-/* Finds the bucket that holds the k-th largest of all elements, moves its elements to list, and lowers *k
- * by the number of those in buckets above. */
+/* Finds the bucket that holds the k-th largest of all elements, moves its elements to list, and lowers *k by the number
+ * of those in buckets above. A first cut by value instead of by bits: logits crowd into few exponents, where the upper
+ * digit of a key tells little apart. */
 static size_t split_by_value(const plait_sampler_kernels *kernels, const float *x, size_t n, size_t *k,
                              uint32_t *list) {
     float max = kernels->max(x, n), range = max - kernels->min(x, n);
@@ -77,6 +79,8 @@ static size_t split_by_value(const plait_sampler_kernels *kernels, const float *
     return found;
 }
 
+/* The key of the k-th largest is found exactly; then one pass takes all above it and, up to the last tie that still
+ * fits, those equal to it: in rising order, without sorting. */
 void plait_sampler_select_largest(const plait_sampler_kernels *kernels, const float *x, size_t n, size_t k,
                                   uint32_t *out, uint32_t *scratch) {
     size_t left = k, m = n, kept = 0;
@@ -116,6 +120,7 @@ static void sift_down(const float *x, float sign, uint32_t *heap, size_t root, s
     }
 }
 
+/* In place and n log n for every input; lists are short. */
 static void heap_sort(const float *x, float sign, uint32_t *list, size_t n) {
     for (size_t i = n / 2; i-- > 0;) sift_down(x, sign, list, i, n);
     for (size_t end = n; end-- > 1;) {

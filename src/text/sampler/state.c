@@ -18,6 +18,7 @@ uint64_t plait_sampler_hash_bytes(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
+/* Byte by byte: the same bytes on every machine. */
 static void put(unsigned char *out, uint64_t value, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) out[i] = (unsigned char)(value >> (8 * i));
 }
@@ -40,6 +41,7 @@ uint64_t plait_sampler_hash_float(uint64_t hash, float value) {
     return plait_sampler_hash_u64(hash, bits);
 }
 
+/* Names and parameters of all steps, in order; not the seed, which is state. 0xCBF2... is FNV's offset basis. */
 static uint64_t fingerprint(const plait_sampler *s) {
     uint64_t hash = 0xCBF29CE484222325ull;
     for (size_t i = 0; i < s->n_steps; i++) {
@@ -50,16 +52,19 @@ static uint64_t fingerprint(const plait_sampler *s) {
     return hash;
 }
 
+/* Only steps with state have `picked`. */
 static size_t count_mu(const plait_sampler *s) {
     size_t n = 0;
     for (size_t i = 0; i < s->n_steps; i++) n += s->steps[i].kind->picked != NULL;
     return n;
 }
 
+/* Grows with the history, up to the longest window of the chain. */
 size_t plait_sampler_state_bytes(const plait_sampler *sampler) {
     return HEADER_BYTES + 4 * sampler->history_length + 8 * count_mu(sampler);
 }
 
+/* Oldest first, so that a load into a ring of any capacity just appends. */
 plait_status plait_sampler_save(const plait_sampler *sampler, void *out, size_t capacity_bytes) {
     size_t size = plait_sampler_state_bytes(sampler);
     if (capacity_bytes < size)
@@ -86,7 +91,8 @@ plait_status plait_sampler_save(const plait_sampler *sampler, void *out, size_t 
     return PLAIT_OK;
 }
 
-/* Everything that a load would set is looked at before anything is set. */
+/* Everything that a load would set is looked at before anything is set. The sum of sizes cannot overflow: both counts
+ * have 32 bits. Exponent 2047 is infinity or NaN. */
 static plait_status check_state(const plait_sampler *s, const unsigned char *p, size_t size_bytes) {
     if (size_bytes < HEADER_BYTES || memcmp(p, "PLSM", 4) != 0)
         return plait_error(PLAIT_CORRUPT,
@@ -117,6 +123,8 @@ static plait_status check_state(const plait_sampler *s, const unsigned char *p, 
     return PLAIT_OK;
 }
 
+/* The ring is laid out anew from place 0. A loaded chain counts as started: steps added now would not fit the
+ * fingerprint. */
 plait_status plait_sampler_load(plait_sampler *sampler, const void *bytes, size_t size_bytes) {
     const unsigned char *p = bytes;
     PLAIT_TRY(check_state(sampler, p, size_bytes));

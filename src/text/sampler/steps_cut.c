@@ -18,6 +18,7 @@ static void keep_collected(plait_candidates *c, size_t n, size_t min_keep) {
     plait_candidates_keep(c, c->index, n);
 }
 
+/* min_keep is part of what a step does. */
 static uint64_t cut_fingerprint(const plait_step *step, uint64_t hash) {
     hash = plait_sampler_hash_float(hash, step->u.cut.p);
     return plait_sampler_hash_u64(hash, step->u.cut.min_keep);
@@ -58,6 +59,8 @@ plait_status plait_sampler_add_greedy(plait_sampler *sampler) {
 
 /* ---- top-k ---- */
 
+/* n_masked counts candidates of no weight that the definition still counts (top-n-sigma masks, it does not remove):
+ * they take places among the k too. */
 static plait_status top_k_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     if (step->u.k <= 0) return PLAIT_OK;
@@ -109,6 +112,8 @@ static void keep_prefix(plait_candidates *c, plait_mass_rule rule) {
     plait_candidates_keep(c, c->index, n);
 }
 
+/* The prefix is by falling logit, so by rising distance from the largest; c->order holds that. p of 0 or less keeps
+ * min_keep. */
 static plait_status top_p_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -135,6 +140,7 @@ plait_status plait_sampler_add_top_p(plait_sampler *sampler, float p, int32_t mi
 
 /* ---- min-p ---- */
 
+/* The threshold is held at the largest logit, which ln p may round above for p = 1. */
 static plait_status min_p_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -159,6 +165,7 @@ plait_status plait_sampler_add_min_p(plait_sampler *sampler, float p, int32_t mi
 
 /* ---- typical ---- */
 
+/* The largest logit may be cut (it is not the most typical one), so it is not known afterwards. */
 static plait_status typical_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -190,6 +197,8 @@ plait_status plait_sampler_add_typical(plait_sampler *sampler, float p, int32_t 
 
 /* ---- top-n-sigma ---- */
 
+/* n_finite is at least 1, since the maximum is finite. Two passes: a one-pass variance would cancel for logits far from
+ * 0. */
 static plait_status top_n_sigma_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -219,6 +228,7 @@ plait_status plait_sampler_add_top_n_sigma(plait_sampler *sampler, float n) {
 
 /* ---- XTC ---- */
 
+/* The random number belongs to (seed, pick, step): it is the same whether or not other steps asked for theirs. */
 static plait_status xtc_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     float max = plait_candidates_max(c);
     if (step->u.xtc.threshold > 0.5f || max < -FLT_MAX) return PLAIT_OK;

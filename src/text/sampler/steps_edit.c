@@ -13,6 +13,8 @@
 
 /* ---- bias ---- */
 
+/* Entries in order, so that a token named twice gets both; minus infinity masks, and no later entry brings a masked
+ * token back (plait_candidates_set leaves it). */
 static plait_status bias_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     for (size_t i = 0; i < step->u.bias.n; i++) {
@@ -31,12 +33,14 @@ static bool bias_idle(const plait_step *step) {
     return step->u.bias.n == 0;
 }
 
+/* =: once a token may rise it may, whatever other entries say. */
 static void bias_edits(plait_sampler *s, const plait_step *step, plait_token_map *out) {
     (void)s;
     for (size_t i = 0; i < step->u.bias.n; i++)
         *plait_token_map_at(out, step->u.bias.entries[i].token) |= step->u.bias.entries[i].bias > 0.0f;
 }
 
+/* Order counts as well: sums in float depend on it. */
 static uint64_t bias_fingerprint(const plait_step *step, uint64_t hash) {
     for (size_t i = 0; i < step->u.bias.n; i++) {
         hash = plait_sampler_hash_u64(hash, (uint64_t)(uint32_t)step->u.bias.entries[i].token);
@@ -83,10 +87,13 @@ static void count_window(plait_sampler *s, size_t last_n) {
     for (size_t i = 0; i < n; i++) ++*plait_token_map_at(&s->counts, plait_sampler_history(s, i));
 }
 
+/* What is subtracted; negative penalties raise a logit. */
 static double penalty_of(const plait_step *step, uint32_t count) {
     return (double)count * (double)step->u.penalties.frequency + (double)step->u.penalties.presence;
 }
 
+/* Rounded once, in plait_candidates_set. The map lists tokens from the newest on; each is edited on its own, so the
+ * order does not matter. */
 static plait_status penalties_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     count_window(s, (size_t)step->u.penalties.last_n);
     double repeat = (double)step->u.penalties.repeat;
@@ -101,12 +108,14 @@ static plait_status penalties_apply(plait_sampler *s, plait_step *step, plait_ca
     return PLAIT_OK;
 }
 
+/* Neutral values do nothing, and so cost no look at the history and no larger need. */
 static bool penalties_idle(const plait_step *step) {
     return step->u.penalties.last_n == 0 ||
            (step->u.penalties.repeat == 1.0f && step->u.penalties.frequency == 0.0f &&
             step->u.penalties.presence == 0.0f);
 }
 
+/* Dividing or multiplying by less than 1 raises a positive logit or lowers a negative one's magnitude: it may rise. */
 static void penalties_edits(plait_sampler *s, const plait_step *step, plait_token_map *out) {
     count_window(s, (size_t)step->u.penalties.last_n);
     for (size_t i = 0; i < s->counts.n; i++) {
@@ -129,6 +138,7 @@ const plait_step_kind plait_step_penalties = {.name = "penalties",
                                               .edits = penalties_edits,
                                               .fingerprint = penalties_fingerprint};
 
+/* repeat must be a normal number above 0: it divides. */
 plait_status plait_sampler_add_penalties(plait_sampler *sampler, int32_t last_n, float repeat,
                                          float frequency, float presence) {
     const char *name = plait_step_penalties.name;
@@ -147,14 +157,15 @@ static int compare_tokens(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* Sorted when the step was added. */
 static bool is_breaker(const plait_step *step, plait_token token) {
     const plait_token *list = step->u.dry.breakers;
     return step->u.dry.n_breakers &&
            bsearch(&token, list, step->u.dry.n_breakers, sizeof *list, compare_tokens);
 }
 
-/* Z function: z[i] is the length of the longest common beginning of text and text + i (Gusfield 1997,
- * chapter 1). */
+/* Z function: z[i] is the length of the longest common beginning of text and text + i (Gusfield 1997, chapter 1).
+ * Linear: `right` only grows, and each comparison that succeeds moves it. */
 static void z_function(const plait_token *text, uint32_t *z, size_t n) {
     size_t left = 0, right = 0; /* the match that reaches furthest covers [left, right) */
     z[0] = (uint32_t)n;
@@ -167,7 +178,9 @@ static void z_function(const plait_token *text, uint32_t *z, size_t n) {
     }
 }
 
-/* Puts into s->counts, for each token that would lengthen a repetition, the length of the longest one. */
+/* Puts into s->counts, for each token that would lengthen a repetition, the length of the longest one. Reversed, the
+ * end of the text is the beginning, and z[i] says how long it matches what stands i tokens before; the token that
+ * followed there stands at i - 1. Every window is looked at anew, since the oldest token falls out of it. */
 static void find_repetitions(plait_sampler *s, const plait_step *step) {
     size_t last_n = (size_t)step->u.dry.last_n;
     size_t n = last_n < s->history_length ? last_n : s->history_length, limit = n;
@@ -187,6 +200,7 @@ static void find_repetitions(plait_sampler *s, const plait_step *step) {
     }
 }
 
+/* base^excess may overflow to infinity: the logit is then the smallest finite one, not masked. */
 static plait_status dry_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     find_repetitions(s, step);
     for (size_t i = 0; i < s->counts.n; i++) {
@@ -204,6 +218,7 @@ static bool dry_idle(const plait_step *step) {
     return step->u.dry.last_n == 0 || step->u.dry.multiplier == 0.0f;
 }
 
+/* Nothing rises: penalties are subtracted, and at least 0. */
 static void dry_edits(plait_sampler *s, const plait_step *step, plait_token_map *out) {
     find_repetitions(s, step);
     for (size_t i = 0; i < s->counts.n; i++) (void)plait_token_map_at(out, s->counts.entries[i].token);

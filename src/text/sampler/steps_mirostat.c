@@ -1,5 +1,6 @@
-/* Mirostat, versions 1 and 2: cuts so that the surprise of the text stays near tau. Invariant: mu, the only
- * state, moves in picked() alone, by the surprise that the picked token had before the cut. */
+/* Mirostat, versions 1 and 2: cuts so that the surprise of the text stays near tau (Basu et al. 2021). Not here: the
+ * draw. Invariant: mu, the only state, moves in picked() alone, by the surprise that the picked token had before the
+ * cut. */
 #include "base/alloc.h"
 #include "text/sampler/chain.h"
 #include "text/sampler/numbers.h"
@@ -12,6 +13,7 @@
 
 #define LN_2 0x1.62e42fefa39efp-1
 
+/* For n candidates at most; both arrays or none. Contents are scratch of one pick. */
 static plait_status mirostat_reserve(plait_step *step, size_t n) {
     plait_mirostat *m = &step->u.mirostat;
     if (n <= m->capacity) return PLAIT_OK;
@@ -39,6 +41,8 @@ static void copy_candidates(plait_mirostat *m, const plait_candidates *c, double
     if (!c->dense) memcpy(m->id, c->id, c->n * sizeof *m->id);
 }
 
+/* Surprise is -log2 of the probability before the cut: later steps may have removed others, but not changed what the
+ * model said of this one when the step began. */
 static void mirostat_picked(plait_step *step, plait_token token) {
     plait_mirostat *m = &step->u.mirostat;
     plait_candidates seen = {.dense = m->dense, .id = m->id, .n = m->n};
@@ -48,6 +52,7 @@ static void mirostat_picked(plait_step *step, plait_token token) {
     m->mu -= (double)m->eta * (surprise - (double)m->tau);
 }
 
+/* The bound is held at the largest logit, so that one token stays whatever mu is. */
 static plait_status v2_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     plait_mirostat *m = &step->u.mirostat;
@@ -63,7 +68,8 @@ static plait_status v2_apply(plait_sampler *s, plait_step *step, plait_candidate
     return PLAIT_OK;
 }
 
-/* The exponent of the Zipf law that the best `n` candidates follow; index lists them by falling logit. */
+/* The exponent of the Zipf law that the best `n` candidates follow; index lists them by falling logit. Least squares
+ * through the origin of b over t; equal logits give 0, a single candidate infinity. */
 static double zipf_exponent(const plait_candidates *c, const uint32_t *index, size_t n) {
     double tb = 0.0, tt = 0.0;
     for (size_t i = 0; i + 1 < n; i++) {
@@ -90,6 +96,7 @@ static size_t zipf_k(double s, double mu, double n_vocab, size_t limit) {
     return k < 1.0 ? 1 : (size_t)k;
 }
 
+/* n_vocab of the model, not of what earlier steps left: the law is about the whole vocabulary. */
 static plait_status v1_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     plait_mirostat *m = &step->u.mirostat;
@@ -124,6 +131,7 @@ const plait_step_kind plait_step_mirostat_v2 = {.name = "mirostat_v2",
                                                 .picked = mirostat_picked,
                                                 .fingerprint = mirostat_fingerprint};
 
+/* mu begins at 2 tau, which lets the first picks go freely. */
 static plait_status add_mirostat(plait_sampler *s, const plait_step_kind *kind, float tau, float eta,
                                  int32_t m) {
     PLAIT_TRY(plait_sampler_check(kind->name, "tau", (double)tau, 0, 1e6));

@@ -1,10 +1,12 @@
-/* Temperature, plain and dynamic. Invariant: finite logits stay finite, and the largest stays the largest. */
+/* Temperature, plain and dynamic. Not here: greedy as a step of its own (steps_cut.c). Invariant: finite logits stay
+ * finite, and the largest stays the largest. */
 #include "text/sampler/chain.h"
 #include "text/sampler/numbers.h"
 
 #include <float.h>
 #include <math.h>
 
+/* t 1 divides nothing, and leaves the logits bit for bit. */
 static void apply_temperature(plait_candidates *c, float t) {
     float max = plait_candidates_max(c);
     if (max < -FLT_MAX || t == 1.0f) return;
@@ -21,6 +23,9 @@ static plait_status temp_apply(plait_sampler *s, plait_step *step, plait_candida
     return PLAIT_OK;
 }
 
+/* Entropy = ln Z + mean(max - l), over e^(l - max) as weights. Rounding may put h a little outside of [0, 1], where the
+ * power would go wrong. n counts masked candidates too, as the definition does, which divides by the logarithm of them
+ * all. */
 static plait_status temp_dynamic_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     double t = (double)step->u.temp.t, delta = (double)step->u.temp.delta;
     if (delta <= 0.0) return temp_apply(s, step, c);
@@ -38,10 +43,12 @@ static plait_status temp_dynamic_apply(plait_sampler *s, plait_step *step, plait
     return PLAIT_OK;
 }
 
+/* Only a plain temperature of 1 can be told to do nothing; a dynamic one depends on the logits. */
 static bool temp_idle(const plait_step *step) {
     return step->u.temp.delta <= 0.0f && step->u.temp.t == 1.0f;
 }
 
+/* Cold: the largest one stays, as after greedy. */
 static size_t temp_best(const plait_step *step) {
     return step->u.temp.delta <= 0.0f && step->u.temp.t <= 0.0f;
 }

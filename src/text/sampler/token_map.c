@@ -1,4 +1,5 @@
-/* Open addressing with linear probing; clearing touches only the slots in use. */
+/* Open addressing with linear probing; clearing touches only the slots in use. Not here: growth while sampling, which
+ * must not allocate. Invariant: at least half of the slots is free, so probing ends soon. */
 #include "text/sampler/token_map.h"
 
 #include "base/alloc.h"
@@ -34,6 +35,8 @@ void plait_token_map_clear(plait_token_map *map) {
     map->n = 0;
 }
 
+/* Multiplicative hashing (Knuth); the upper bits are the well mixed ones. No seed: tokens come from a model's own
+ * vocabulary, and a window bounds their number. */
 uint32_t *plait_token_map_at(plait_token_map *map, plait_token token) {
     uint32_t slot = ((uint32_t)token * 0x9E3779B1u >> 7) & map->slot_mask;
     for (; map->slots[slot]; slot = (slot + 1) & map->slot_mask) {
