@@ -15,10 +15,15 @@
 # The macros by which a test finds its data.
 function(plait_test_target target)
   get_filename_component(shared "${PROJECT_SOURCE_DIR}/../shared" ABSOLUTE)
+  set(cache "$ENV{XDG_CACHE_HOME}")
+  if(NOT cache)
+    set(cache "~/.cache")
+  endif()
+  file(REAL_PATH "${cache}/plait" models EXPAND_TILDE) # as scripts/get-models
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE PLAIT_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden"
     PLAIT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PLAIT_BINARY_DIR="${PROJECT_BINARY_DIR}" PLAIT_SHARED_DIR="${shared}"
-    PLAIT_C_COMPILER="${CMAKE_C_COMPILER}")
+    PLAIT_MODELS_DIR="${models}" PLAIT_C_COMPILER="${CMAKE_C_COMPILER}")
 endfunction()
 
 # Links `target` to a room, or to the whole library when there is no such room.
@@ -69,7 +74,8 @@ function(plait_test_properties name source)
   separate_arguments(labels)
   list(APPEND labels ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 900
-    FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+    FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
+    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/test-cache") # figures of this build are nobody else's
   if("serial" IN_LIST labels)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()

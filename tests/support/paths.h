@@ -22,16 +22,12 @@ static inline char *plait_test_golden(const char *relative, char out[PLAIT_TEST_
 }
 
 /* The path of a real model by file name, for example "gemma-3-270m-q4_k_m.gguf": in $PLAIT_MODELS, else where
- * scripts/get-models puts it. Returns NULL, and says how to get it, when it is not there. */
+ * scripts/get-models put it when this was configured (tests have a cache folder of their own). Returns NULL, and says how
+ * to get it, when it is not there. */
 static inline char *plait_test_model(const char *name, char out[PLAIT_TEST_PATH_BYTES]) {
-    const char *models = getenv("PLAIT_MODELS"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *models = getenv("PLAIT_MODELS");
     struct stat st;
-    if (models && models[0])
-        snprintf(out, PLAIT_TEST_PATH_BYTES, "%s/%s", models, name);
-    else if (cache && cache[0])
-        snprintf(out, PLAIT_TEST_PATH_BYTES, "%s/plait/%s", cache, name);
-    else
-        snprintf(out, PLAIT_TEST_PATH_BYTES, "%s/.cache/plait/%s", home ? home : "", name);
+    snprintf(out, PLAIT_TEST_PATH_BYTES, "%s/%s", models && models[0] ? models : PLAIT_MODELS_DIR, name);
     if (stat(out, &st) == 0) return out;
     fprintf(stderr, "%s is not there: run scripts/get-models\n", out);
     return NULL;
