@@ -1,7 +1,7 @@
-/* BPE by merge numbers: byte-level (gpt2) and over characters with byte fallback (gemma4).
+/* BPE by merge numbers: byte-level (gpt2) and over characters with byte fallback (gemma4). Invariant: ids of a piece
+ * depend on its bytes alone, which is what makes remembering pieces right.
  *
- * Not here: SentencePiece BPE, which merges by scores (spm.c).
- */
+ * Not here: SentencePiece BPE, which merges by scores (spm.c); the merging itself (merge.c). */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/tokenizer/internal.h"
@@ -12,7 +12,8 @@ static plait_status reserve_symbols(plait_tokenizer_scratch *s, size_t n) {
     return plait_grow(&s->symbols, &s->symbols_capacity, n, sizeof *s->symbols, SIZE_MAX / 64, "symbols");
 }
 
-/* Emits the symbols left of a piece; one that is no token gives the tokens of its bytes. */
+/* Emits the symbols left of a piece; one that is no token gives the tokens of its bytes. A string that merges make on
+ * the way and that is no token can be left over where the vocabulary lacks it. */
 static void emit_symbols(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes, uint32_t n) {
     const plait_tokenizer *t = s->tokenizer;
     for (uint32_t i = 0; i < n; i++) {
@@ -31,7 +32,8 @@ static void emit_symbols(plait_tokenizer_scratch *s, const char *piece, uint32_t
     }
 }
 
-/* One match of the splitting rule. */
+/* One match of the splitting rule. whole_pieces (Llama 3's ignore_merges): a piece that is a token is that token, even
+ * where merging would end elsewhere. */
 static plait_status byte_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     uint32_t hash;
@@ -55,6 +57,8 @@ static plait_status byte_piece(plait_tokenizer_scratch *s, const char *piece, ui
     return PLAIT_OK;
 }
 
+/* Repair comes first: splitting and NFC want valid UTF-8. One id a byte at most, so emitting needs no check
+ * afterwards. */
 plait_status plait_tok_encode_byte_bpe(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     PLAIT_TRY(plait_tok_repair(s, &text, &n_bytes));
     if (s->tokenizer->nfc) PLAIT_TRY(plait_tok_nfc(s, &text, &n_bytes));

@@ -27,7 +27,8 @@ static uint32_t length_of(unsigned char byte) {
     return byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/* True when byte may follow the n bytes of a begun character. */
+/* True when byte may follow the n bytes of a begun character. The second byte decides about overlong forms, surrogates
+ * and the end of Unicode: table 3-7 of the Unicode Standard. */
 static bool continues(const unsigned char *begun, uint32_t n, unsigned char byte) {
     if ((byte & 0xC0) != 0x80) return false;
     if (n > 1) return true;
@@ -45,7 +46,9 @@ static size_t put(char *out, size_t at, const void *bytes, size_t n) {
     return at + n;
 }
 
-/* Takes one byte into the stream; returns where output goes on. At most 4 bytes more than 3 for each byte fed. */
+/* Takes one byte into the stream; returns where output goes on. At most 4 bytes more than 3 for each byte fed. A byte
+ * that does not continue ends the character before it as one U+FFFD, and is then looked at anew: it may begin
+ * another. */
 static size_t feed_byte(plait_detokenizer *d, unsigned char byte, char *out, size_t at) {
     if (d->n_pending) {
         if (continues(d->pending, d->n_pending, byte)) {
@@ -104,12 +107,15 @@ plait_status plait_detokenizer_feed(plait_detokenizer *d, plait_token token, cha
     return PLAIT_OK;
 }
 
+/* A begun character is one maximal part, so one U+FFFD. */
 size_t plait_detokenizer_flush(plait_detokenizer *d, char *out) {
     size_t n = d->n_pending ? put(out, 0, replacement, 3) : 0;
     plait_detokenizer_init(d, d->tokenizer, d->flags);
     return n;
 }
 
+/* Twice over the ids, for exactly as much memory as the text takes; the bytes are those of the tokens, bad UTF-8
+ * included. */
 plait_status plait_detokenize(const plait_tokenizer *t, const plait_token *ids, size_t n, uint32_t flags,
                               char **out_text, size_t *out_n_bytes) {
     size_t total = 0, at = 0, length;

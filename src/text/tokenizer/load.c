@@ -1,8 +1,10 @@
 /* From the metadata of a file to a tokenizer. Everything is checked here: counts that must agree, types, ranges,
- * lengths. What comes after can rely on it.
+ * lengths. What comes after can rely on it. Not here: what a text of a token means (markers.c), merges (merges.c).
  *
  * Keys and their meaning: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, section Tokenizer.
- */
+ *
+ * Invariant: nothing of the file is kept but copies, so it may be released afterwards; on failure the caller destroys
+ * what is there, half made as it is. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/utf8.h"
@@ -15,8 +17,10 @@
 
 #define KEY "tokenizer.ggml."
 
+/* 2^30 is the most that 32-bit positions with a bit of trust allow. */
 enum { DEFAULT_MAX_TEXT = 256 << 20, MAX_TEXT = 1 << 30 };
 
+/* "no_vocab" is an older spelling of "none". */
 static const struct model_row {
     const char *name;
     plait_tok_model model;
@@ -44,7 +48,7 @@ static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
 }
 
 /* One copy of all texts, and the map from text to id; of equal texts the last id counts, as in a dictionary that is
- * filled in order. */
+ * filled in order. Offsets are 32 bits, hence the limit of 1 GiB. The map borrows the copies. */
 static plait_status load_texts(plait_tokenizer *t, const plait_gguf_value *tokens) {
     size_t total = 0;
     for (uint64_t i = 0; i < tokens->count; i++) {
@@ -71,7 +75,8 @@ static plait_status load_texts(plait_tokenizer *t, const plait_gguf_value *token
     return PLAIT_OK;
 }
 
-/* An array that belongs to the tokens, or NULL when the file has none. */
+/* An array that belongs to the tokens, or NULL when the file has none. A column of another length belongs to another
+ * vocabulary: reading it by token would be reading past its end or giving tokens each other's values. */
 static plait_status find_column(const plait_tokenizer *t, const plait_gguf *gguf, const char *key,
                                 const plait_gguf_value **out) {
     const plait_gguf_value *value = plait_gguf_find(gguf, key);
@@ -104,7 +109,8 @@ static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
-/* Scores must be finite: merging orders by them, and NaN has no order. */
+/* Scores must be finite: merging orders by them, and NaN has no order. They are checked as floats, which is what they
+ * are kept as: a finite double may be none. */
 static plait_status load_scores(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *column;
     PLAIT_TRY(find_column(t, gguf, KEY "scores", &column));
@@ -125,7 +131,9 @@ static plait_status load_scores(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
-/* Ids that the tokenizers have when the file does not say; they are taken only where there are that many tokens. */
+/* Ids that the tokenizers have when the file does not say; they are taken only where there are that many tokens. A role
+ * that has two rows takes either key; "seperator" is how files spell it. Rows in order, so a key that is there wins
+ * over a default that came before it. */
 static const struct role_row {
     const char *key;
     plait_token_role role;
@@ -189,7 +197,8 @@ static plait_status get_string_or_empty(const plait_gguf *gguf, const char *key,
     return plait_gguf_find(gguf, key) ? plait_gguf_get_string(gguf, key, out) : PLAIT_OK;
 }
 
-/* The splitting rule: what the caller asks for, or the file, or what is known about files that say nothing. */
+/* The splitting rule: what the caller asks for, or the file, or what is known about files that say nothing. "none" is a
+ * rule too: what such files were tokenised with. */
 static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
                               const plait_tokenizer_options *options) {
     plait_gguf_string pre, architecture;
@@ -210,7 +219,8 @@ static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
 }
 
 /* What goes in front and behind, and habits that only the model's name tells: Phi-3's special tokens take the white
- * space behind them along, XLM-R's <mask> that before it. */
+ * space behind them along, XLM-R's <mask> that before it. The file's own words win over habits of the model, which win
+ * over nothing being said. */
 static plait_status load_switches(plait_tokenizer *t, const plait_gguf *gguf,
                                   const plait_tokenizer_options *options) {
     t->add_bos = t->model == PLAIT_TOK_SPM || t->model == PLAIT_TOK_WORDPIECE;
@@ -241,7 +251,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* "<0x1F>" */
+/* "<0x1F>" Six characters exactly; either case of the digits, though the format writes capitals. */
 static bool parse_byte_token(const char *text, uint32_t n, char *out) {
     if (n != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return false;
     int high = hex_digit(text[3]), low = hex_digit(text[4]);
@@ -250,7 +260,8 @@ static bool parse_byte_token(const char *text, uint32_t n, char *out) {
     return true;
 }
 
-/* Python's escapes as RWKV vocabularies have them. */
+/* Python's escapes as RWKV vocabularies have them. Unknown escapes stand for the character behind the backslash. The
+ * result is never longer than the text. */
 static size_t unescape(const char *text, uint32_t n, char *out) {
     size_t used = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -281,7 +292,8 @@ static size_t unmark_spaces(const char *text, uint32_t n, char *out) {
     return used;
 }
 
-/* The bytes that a token stands for; never more than its text has. */
+/* The bytes that a token stands for; never more than its text has. Control and user-defined tokens stand for their text
+ * as it is, without letters or marks: they are written by templates, not by the encoder. */
 static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
     uint32_t n;
     size_t used;
@@ -302,7 +314,8 @@ static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
     return n;
 }
 
-/* Pieces are made once, so that a detokenizer only copies. */
+/* Pieces are made once, so that a detokenizer only copies. Room of all texts is enough, since no piece is longer than
+ * its text. */
 static plait_status load_pieces(plait_tokenizer *t) {
     t->pieces.bytes = plait_alloc_array((size_t)t->texts.offsets[t->n_tokens] + 1, 1);
     t->pieces.offsets = plait_alloc_array((size_t)t->n_tokens + 1, sizeof *t->pieces.offsets);
@@ -318,7 +331,7 @@ static plait_status load_pieces(plait_tokenizer *t) {
     return PLAIT_OK;
 }
 
-/* Found by text, for not all files mark them with the type byte. */
+/* Found by text, for not all files mark them with the type byte. Capitals only, as the format writes them. */
 static void load_byte_tokens(plait_tokenizer *t) {
     static const char digits[] = "0123456789ABCDEF";
     for (uint32_t b = 0; b < 256; b++) {
@@ -355,6 +368,8 @@ static plait_status load_search(plait_tokenizer *t, const plait_gguf *gguf) {
     return check_lengths(t);
 }
 
+/* The order is that of need: counts before columns, roles before the flags that depend on them, flags before pieces and
+ * the search, which leave out what text cannot become. */
 plait_status plait_tok_load(plait_tokenizer *t, const plait_gguf *gguf,
                             const plait_tokenizer_options *options) {
     size_t max = options && options->max_text_bytes ? options->max_text_bytes : DEFAULT_MAX_TEXT;

@@ -85,15 +85,18 @@ static const struct marker {
     {"<|middle|>", ONLY_MARKS},
 };
 
+/* Borrowed texts are constants, looked up in the vocabulary: a few dozen look-ups instead of a walk over all tokens. */
 static bool find(const plait_tokenizer *t, const char *text, uint32_t *out_id) {
     return plait_map_get(&t->by_text, text, strlen(text), out_id);
 }
 
+/* The file's word, or the earlier row of the list, stays. */
 static void set_role(plait_tokenizer *t, plait_token_role role, uint32_t id) {
     if (t->roles[role] == PLAIT_NO_TOKEN) t->roles[role] = (plait_token)id;
 }
 
-/* <|...|>, <|...>, <...|>, the same with a fullwidth bar, and ..._of_turn>: what a chat template is made of. */
+/* <|...|>, <|...>, <...|>, the same with a fullwidth bar, and ..._of_turn>: what a chat template is made of. A
+ * user-defined token of such a text is kept out of untrusted text: somebody could end a turn with it. */
 static bool looks_like_marker(const char *text, uint32_t n) {
     static const char bar[] = "\xEF\xBD\x9C";
     if (n < 4 || text[0] != '<' || text[n - 1] != '>') return false;
@@ -117,7 +120,8 @@ static void mark_by_text(plait_tokenizer *t) {
     }
 }
 
-/* Where turns end with <|return|> or <|call|> (or <|flush|>), <|end|> only ends a message. */
+/* Where turns end with <|return|> or <|call|> (or <|flush|>), <|end|> only ends a message. That is the format of
+ * gpt-oss, whose messages end with <|end|> and whose turns go on after it. */
 static void unmark_harmony_end(plait_tokenizer *t) {
     uint32_t id, other;
     bool call = find(t, "<|call|>", &other) || find(t, "<|calls|>", &other);
@@ -127,6 +131,8 @@ static void unmark_harmony_end(plait_tokenizer *t) {
     if (t->roles[PLAIT_ROLE_EOT] == (plait_token)id) t->roles[PLAIT_ROLE_EOT] = PLAIT_NO_TOKEN;
 }
 
+/* Runs after the roles were read and before anything asks for flags. Tokens that have an ending role end generation
+ * whatever their text; a role makes a user-defined token a marker. */
 void plait_tok_mark(plait_tokenizer *t) {
     mark_by_text(t);
     unmark_harmony_end(t);
@@ -158,6 +164,7 @@ static bool text_is(const plait_tokenizer *t, uint32_t id, const char *text) {
     return n == strlen(text) && memcmp(bytes, text, n) == 0;
 }
 
+/* The exceptions are those of Phi-3's own tokenizer file, which marks all but these as rstrip. */
 void plait_tok_strips(const plait_tokenizer *t, uint32_t id, bool *out_left, bool *out_right) {
     *out_left = t->strip_before_mask && text_is(t, id, "<mask>");
     *out_right = t->strip_behind && t->types[id] != PLAIT_TOKEN_USER_DEFINED && !text_is(t, id, "<unk>") &&

@@ -1,14 +1,15 @@
-/* The merging loop of all BPE models: again and again the pair with the best priority, the leftmost of equals,
- * becomes one symbol. Short pieces search their few pairs anew; long ones keep candidates in a heap, O(n log n).
+/* The merging loop of all BPE models: again and again the pair with the best priority, the leftmost of equals, becomes
+ * one symbol. Short pieces search their few pairs anew; long ones keep candidates in a heap, O(n log n). Both give the
+ * same symbols. Not here: what pairs there are (merges.c, or the vocabulary itself for SentencePiece).
  *
- * A candidate names the bytes of its two sides, so that it is known to be stale when either has grown. Invariant:
- * the symbols in the list cover the piece without gaps, in order.
- */
+ * A candidate names the bytes of its two sides, so that it is known to be stale when either has grown. Invariant: the
+ * symbols in the list cover the piece without gaps, in order. */
 #include "base/alloc.h"
 #include "text/tokenizer/internal.h"
 
 #include <string.h>
 
+/* Up to here the quadratic loop is quicker than a heap, and its arrays fit on the stack. */
 enum { SHORT = 40 };
 
 /* Order-preserving: a higher score gives a smaller number. */
@@ -19,6 +20,7 @@ static uint32_t score_priority(float score) {
     return ~bits;
 }
 
+/* Lengths beyond the longest token need no hash. */
 uint32_t plait_tok_lookup(const plait_tokenizer *t, const char *bytes, uint32_t n_bytes) {
     uint32_t id;
     if (n_bytes > t->max_merge_bytes || !plait_map_get(&t->symbols, bytes, n_bytes, &id))
@@ -48,6 +50,7 @@ static inline void note_split(plait_tokenizer_scratch *s, uint32_t id, uint32_t 
     if (s->unused_split && id < s->tokenizer->n_tokens) s->unused_split[id] = left_bytes;
 }
 
+/* Priorities of pairs are kept and moved along; after a merge only the pairs on both sides of it are looked up anew. */
 static uint32_t merge_short(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes, uint32_t n) {
     const plait_tokenizer *t = s->tokenizer;
     plait_tok_symbol *list = s->symbols;
@@ -87,6 +90,7 @@ static void sift_up(plait_tok_candidate *heap, size_t i) {
     heap[i] = c;
 }
 
+/* Four comparisons a level, but half as many levels, and misses of the cache are what costs. */
 static void sift_down(plait_tok_candidate *heap, size_t n, size_t i) {
     plait_tok_candidate c = heap[i];
     for (;;) {
@@ -122,7 +126,9 @@ static void push_pair(plait_tokenizer_scratch *s, const char *piece, uint32_t n_
     if (propose(s, piece, n_bytes, i)) sift_up(s->heap, s->n_heap - 1);
 }
 
-/* Carries out the best candidate if it is still true. */
+/* Carries out the best candidate if it is still true. The pair is looked up again instead of kept in the candidate,
+ * which then is 16 bytes. Ids of the sides may have changed without their bytes having: stale is what has other
+ * bytes. */
 static void take_best(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     plait_tok_symbol *list = s->symbols;
     plait_tok_candidate c = s->heap[0];
@@ -173,6 +179,7 @@ static plait_status merge_long(plait_tokenizer_scratch *s, const char *piece, ui
     return PLAIT_OK;
 }
 
+/* The symbols' prev and next are used by the long way only. */
 plait_status plait_tok_merge_run(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes, uint32_t n,
                                  uint32_t *out_n) {
     if (n > SHORT) return merge_long(s, piece, n_bytes, n, out_n);

@@ -26,13 +26,15 @@ typedef struct reader {
     uint32_t n_symbols;
 } reader;
 
-/* Multiplied twice: ids are small and regular, and their bits must reach the low end. */
+/* Multiplied twice: ids are small and regular, and their bits must reach the low end. The multiplier is random for each
+ * table: merges come from files. */
 static size_t slot_of(const plait_tok_merges *m, uint32_t left, uint32_t right) {
     uint64_t h = ((uint64_t)left << 32 | right) * m->multiplier;
     h ^= h >> 32;
     return (size_t)(h * m->multiplier >> 20) & (m->n_slots - 1);
 }
 
+/* At most half of the slots are used, so probing ends. */
 const plait_tok_merge *plait_tok_merges_find(const plait_tok_merges *m, uint32_t left, uint32_t right) {
     if (m->n_slots == 0 || left == PLAIT_TOK_NONE) return NULL;
     for (size_t i = slot_of(m, left, right);; i = (i + 1) & (m->n_slots - 1)) {
@@ -47,6 +49,7 @@ void plait_tok_merges_deinit(plait_tok_merges *m) {
     *m = (plait_tok_merges){0};
 }
 
+/* For n merges, of which equal ones are entered once. */
 static plait_status make_table(plait_tok_merges *m, size_t n) {
     m->n_slots = 16;
     while (m->n_slots / 2 < n) m->n_slots *= 2;
@@ -63,6 +66,7 @@ static plait_status make_table(plait_tok_merges *m, size_t n) {
     return PLAIT_OK;
 }
 
+/* Of equal pairs the first, of the lower rank, stays. */
 static void insert(plait_tok_merges *m, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
     size_t i = slot_of(m, left, right);
     for (; m->slots[i].left != PLAIT_TOK_NONE; i = (i + 1) & (m->n_slots - 1))
@@ -71,7 +75,8 @@ static void insert(plait_tok_merges *m, uint32_t left, uint32_t right, uint32_t 
     m->n_used++;
 }
 
-/* The symbol of a string that stays where it is. */
+/* The symbol of a string that stays where it is. The map borrows the bytes: they stay in r->bytes, which the tokenizer
+ * owns. */
 static plait_status intern(reader *r, const char *bytes, size_t n, uint32_t *out_symbol) {
     if (plait_map_get(&r->t->symbols, bytes, n, out_symbol)) return PLAIT_OK;
     *out_symbol = r->n_symbols;
@@ -147,6 +152,8 @@ plait_status plait_tok_symbols_load(plait_tokenizer *t) {
     return PLAIT_OK;
 }
 
+/* Symbols of tokens first, so that what merges make finds them; bytes are looked up last, when all are there. The table
+ * of bytes is static because the map wants addresses of keys. */
 plait_status plait_tok_merges_load(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *list;
     PLAIT_TRY(plait_gguf_get_array(gguf, "tokenizer.ggml.merges", PLAIT_GGUF_STRING, &list));

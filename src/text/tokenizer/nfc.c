@@ -1,8 +1,10 @@
-/* Unicode normalisation: canonical decomposition and NFC (UAX #15), with the tables of utf8proc.
+/* Unicode normalisation: canonical decomposition and NFC (UAX #15), with the tables of utf8proc. Not here: the
+ * compatibility forms; models that want those bring a map of their own (unigram.c).
  *
  * utf8proc's own loop sorts combining marks by exchanging neighbours, which is quadratic in a long run of them; here
  * long runs are sorted by counting, so that everything is linear. Composing is utf8proc's.
- */
+ *
+ * Invariant: text that is in NFC comes back as the same pointer, and in one pass over its bytes. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/tokenizer/internal.h"
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+/* No character decomposes canonically into more than four; utf8proc is told the room and refuses more. */
 enum { LONGEST_DECOMPOSITION = 8, SHORT_RUN = 16 };
 
 static int class_of(int32_t code) {
@@ -39,7 +42,8 @@ static plait_status sort_long(plait_tokenizer_scratch *s, int32_t *run, size_t n
     return PLAIT_OK;
 }
 
-/* Canonical order: each run of marks stably by combining class. */
+/* Canonical order: each run of marks stably by combining class. Below U+0300 nothing combines, which saves the look
+ * into the tables for most text. */
 static plait_status order_marks(plait_tokenizer_scratch *s, size_t n) {
     for (size_t i = 0; i < n;) {
         if (s->codes[i] < 0x300 || class_of(s->codes[i]) == 0) {
@@ -57,6 +61,8 @@ static plait_status order_marks(plait_tokenizer_scratch *s, size_t n) {
     return PLAIT_OK;
 }
 
+/* Below U+00C0 nothing decomposes. Room is made for the longest decomposition each time, so the call into utf8proc
+ * cannot write past the end. */
 plait_status plait_tok_decompose(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes,
                                  size_t *out_n) {
     size_t n = 0;
@@ -104,6 +110,8 @@ static bool may_change(uint32_t code) {
            parts[0] != (int32_t)code;
 }
 
+/* A character that may change is enough for the whole way, since marks compose with what stands before them. Composing
+ * works in place and only shortens. */
 plait_status plait_tok_nfc(plait_tokenizer_scratch *s, const char **text, uint32_t *n_bytes) {
     bool change = false;
     for (uint32_t at = 0; at < *n_bytes && !change;) {

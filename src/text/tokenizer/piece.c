@@ -10,6 +10,7 @@
 
 enum { JOIN_BITS = 21 };
 
+/* Characters have 21 bits, so a pair fits one word; the upper bits of the product are the mixed ones. */
 static inline uint32_t join_bit(uint32_t a, uint32_t b) {
     uint64_t h = ((uint64_t)a << 21 | b) * 0x9E3779B97F4A7C15u;
     return (uint32_t)(h >> (64 - JOIN_BITS));
@@ -26,6 +27,7 @@ static inline uint32_t next_char(const char *text, uint32_t n_bytes, uint32_t *a
     return code;
 }
 
+/* Of one token, each pair of neighbours. */
 static void add_joins(plait_tokenizer *t, const char *bytes, uint32_t n) {
     uint32_t at = 0;
     if (n < 2) return;
@@ -52,6 +54,7 @@ plait_status plait_tok_joins_load(plait_tokenizer *t) {
     return PLAIT_OK;
 }
 
+/* The first piece begins with the first character, so no piece is empty. */
 plait_status plait_tok_pieces(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes,
                               plait_tok_piece_fn piece) {
     const uint64_t *joins = s->tokenizer->joins;

@@ -1,7 +1,10 @@
 /* RWKV's tokenizer: at each place the longest token there is. Tokens are byte strings; the file has them with Python's
- * escapes, load.c undid those. */
+ * escapes, load.c undid those. Not here: splitting, normalising or special treatment of spaces, of which this model has
+ * none. Invariant: every byte belongs to one id, since a byte without a token gives its byte token or the unknown
+ * one. */
 #include "text/tokenizer/internal.h"
 
+/* The limit on a token's bytes bounds the work at each place. */
 plait_status plait_tok_rwkv_load(plait_tokenizer *t) {
     PLAIT_TRY(plait_tok_trie_init(&t->trie));
     for (uint32_t id = 0; id < t->n_tokens; id++) {
@@ -17,6 +20,7 @@ plait_status plait_tok_rwkv_load(plait_tokenizer *t) {
     return PLAIT_OK;
 }
 
+/* `end` trails the walk: it is the end of the last token met, not of the longest beginning. */
 plait_status plait_tok_encode_rwkv(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     const plait_tok_trie *trie = &s->tokenizer->trie;
     PLAIT_TRY(plait_tok_out_reserve(s, n_bytes));

@@ -1,7 +1,9 @@
-/* The working memory of one thread, and the small steps that all models share.
+/* The working memory of one thread, and the small steps that all models share. Not here: what the fields mean
+ * (internal.h).
  *
- * Every buffer grows to the largest text seen and stays: a warm scratch allocates nothing. Its content has no meaning from
- * one call to the next, except the cache (cache.c). */
+ * Every buffer grows to the largest text seen and stays: a warm scratch allocates nothing. Its content has no meaning
+ * from one call to the next, except the cache (cache.c). Invariant: a scratch belongs to one tokenizer for its life,
+ * because the cache and unused_split speak of its ids. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/tokenizer/internal.h"
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* One more than asked, so that an empty text has a pointer too. */
 plait_status plait_tok_bytes_reserve(plait_tok_bytes *b, size_t n_bytes) {
     return plait_grow(&b->bytes, &b->capacity, n_bytes + 1, 1, SIZE_MAX / 4, "text");
 }
@@ -37,6 +40,7 @@ void plait_tok_emit_bytes(plait_tokenizer_scratch *s, const char *bytes, uint32_
     }
 }
 
+/* Most texts are valid and are lent back as they are. Three bytes for one is the worst. */
 plait_status plait_tok_repair(plait_tokenizer_scratch *s, const char **text, uint32_t *n_bytes) {
     const char *from = *text;
     size_t n = *n_bytes;
@@ -55,6 +59,8 @@ plait_status plait_tok_repair(plait_tokenizer_scratch *s, const char **text, uin
     return PLAIT_OK;
 }
 
+/* The seed keeps a text's author from filling one slot of the cache with all pieces; without randomness an address must
+ * do. */
 static plait_status init(plait_tokenizer_scratch *s) {
     const plait_tokenizer *t = s->tokenizer;
     if (getrandom(&s->seed, sizeof s->seed, GRND_NONBLOCK) != sizeof s->seed)
@@ -70,6 +76,7 @@ static plait_status init(plait_tokenizer_scratch *s) {
     return t->split.n_stages ? plait_tok_split_scratch(s) : PLAIT_OK;
 }
 
+/* A scratch that failed half-way is destroyed like a whole one. */
 plait_status plait_tokenizer_scratch_create(plait_tokenizer_scratch **out_scratch,
                                             const plait_tokenizer *tokenizer) {
     plait_tokenizer_scratch *s = plait_alloc_array(1, sizeof *s);

@@ -20,6 +20,8 @@ enum { LEVELS = 5 };
 
 /* ---- building ---- */
 
+/* An empty text would match everywhere. Normal tokens count where their text is a known marker, which text must not
+ * spell. */
 static bool is_pattern(const plait_tokenizer *t, uint32_t id) {
     uint8_t type = t->types[id];
     uint32_t n;
@@ -29,6 +31,7 @@ static bool is_pattern(const plait_tokenizer *t, uint32_t id) {
            (type == PLAIT_TOKEN_NORMAL && (t->flags[id] & PLAIT_TOK_MARKER));
 }
 
+/* Longest first, then by id: a total order, since ids differ. */
 static int by_rank(const void *a, const void *b) {
     const plait_tok_pattern *x = a, *y = b;
     if (x->n_bytes != y->n_bytes) return x->n_bytes < y->n_bytes ? 1 : -1;
@@ -82,6 +85,7 @@ typedef struct builder {
     uint32_t *depth;          /* Owned. */
 } builder;
 
+/* Patterns come by rank, so of equal texts the lowest id is kept. */
 static plait_status add_patterns(plait_tokenizer *t, char *buffer) {
     plait_tok_special *sp = &t->special;
     PLAIT_TRY(plait_tok_trie_init(&sp->trie));
@@ -93,7 +97,8 @@ static plait_status add_patterns(plait_tokenizer *t, char *buffer) {
     return PLAIT_OK;
 }
 
-/* Walks the patterns again and notes each node's parent; then sorts the nodes by depth, by counting. */
+/* Walks the patterns again and notes each node's parent; then sorts the nodes by depth, by counting. A node's failure
+ * link needs those of all shallower nodes; the trie numbers nodes by creation, which is not by depth. */
 static plait_status order_nodes(plait_tokenizer *t, builder *b, char *buffer) {
     plait_tok_special *sp = &t->special;
     uint32_t n_nodes = sp->trie.n_nodes, deepest = sp->n_patterns ? sp->patterns[0].n_bytes : 0;
@@ -133,7 +138,8 @@ static uint32_t go(const plait_tok_special *sp, uint32_t node, unsigned char byt
     return child;
 }
 
-/* Failure links by rising depth, and for each pattern the next shorter one at the same end. */
+/* Failure links by rising depth, and for each pattern the next shorter one at the same end. The root comes first, with
+ * depth 0; nodes of depth 1 fail to it. */
 static void link_nodes(plait_tok_special *sp, const builder *b) {
     for (uint32_t i = 0; i < sp->trie.n_nodes; i++) {
         uint32_t node = b->order[i], parent = b->parent[node];
@@ -144,7 +150,9 @@ static void link_nodes(plait_tok_special *sp, const builder *b) {
     }
 }
 
-/* Skew-binary jump pointers (Myers 1983): a search along a chain takes logarithmic time. */
+/* Skew-binary jump pointers (Myers 1983): a search along a chain takes logarithmic time. From the last rank to the
+ * first, because `next` is shorter and so has a higher rank, whose links are needed. `depth` counts the patterns to
+ * come. */
 static void link_chains(plait_tok_special *sp) {
     for (uint32_t p = sp->n_patterns; p-- > 0;) {
         plait_tok_pattern *x = &sp->patterns[p];
@@ -167,6 +175,7 @@ static void link_chains(plait_tok_special *sp) {
     }
 }
 
+/* What is made along the way is owned by `t` and `b`, which the caller frees in every case. */
 static plait_status build(plait_tokenizer *t, builder *b, char *buffer) {
     plait_tok_special *sp = &t->special;
     PLAIT_TRY(collect(t, buffer));
@@ -206,7 +215,8 @@ void plait_tok_special_deinit(plait_tok_special *sp) {
 
 /* ---- the bytes that are taken ---- */
 
-/* No byte of a stretch of n_bits is taken. */
+/* No byte of a stretch of n_bits is taken. Each level has a bit for each word of the one below: five levels cover 64^5
+ * = 2^30 bytes, the longest text. */
 static plait_status cover_clear(plait_tokenizer_scratch *s, size_t n_bits) {
     for (int level = 0; level < LEVELS; level++) {
         size_t words = n_bits / 64 + 1;
@@ -218,6 +228,7 @@ static plait_status cover_clear(plait_tokenizer_scratch *s, size_t n_bits) {
     return PLAIT_OK;
 }
 
+/* end > start. On upper levels the range is that of the words touched, which are not zero afterwards. */
 static void cover_set(plait_tokenizer_scratch *s, size_t start, size_t end) {
     for (int level = 0; level < LEVELS; level++) {
         for (size_t i = start; i < end;) {
@@ -230,7 +241,8 @@ static void cover_set(plait_tokenizer_scratch *s, size_t start, size_t end) {
     }
 }
 
-/* The last taken byte at or before i; SIZE_MAX when there is none. */
+/* The last taken byte at or before i; SIZE_MAX when there is none. Up until a level has a bit to the left, then down
+ * along the highest bits: at most 2 * LEVELS words are looked at. */
 static size_t cover_last(const plait_tokenizer_scratch *s, size_t i) {
     uint64_t word = s->cover[0][i / 64] & (~0ull >> (63 - i % 64));
     int level = 0;
@@ -269,7 +281,8 @@ static uint32_t shorter(const finder *f, uint32_t p, plait_tok_class set, uint32
     return p;
 }
 
-/* How many bytes before `end` are trusted without a gap. */
+/* How many bytes before `end` are trusted without a gap. 0 where the byte before `end` is not trusted. Binary search
+ * over the runs. */
 static uint32_t trusted_bytes(const plait_tokenizer_scratch *s, uint32_t end) {
     size_t low = 0, high = s->n_trust;
     while (low < high) { /* the first run that ends at or behind `end` */
@@ -283,7 +296,8 @@ static uint32_t trusted_bytes(const plait_tokenizer_scratch *s, uint32_t end) {
     return end - (low ? s->trust[low - 1] >> 1 : 0);
 }
 
-/* The best pattern that ends at `end`, has at most max_bytes and counts there; `head` is no shorter than it. */
+/* The best pattern that ends at `end`, has at most max_bytes and counts there; `head` is no shorter than it. A pattern
+ * counts by its class anywhere, or by lying in trusted text with every byte: the better of both. */
 static uint32_t best_at(const finder *f, uint32_t head, uint32_t end, uint32_t max_bytes) {
     uint32_t p = shorter(f, head, f->set, max_bytes);
     if (f->set == PLAIT_TOK_CLASS_ANY || f->s->n_trust == 0) return p;
@@ -293,7 +307,8 @@ static uint32_t best_at(const finder *f, uint32_t head, uint32_t end, uint32_t m
     return q < p ? q : p; /* the index is the rank; none is the largest number */
 }
 
-/* One pass over the text: every end of a pattern that counts. */
+/* One pass over the text: every end of a pattern that counts. In the root most bytes begin nothing, and are passed over
+ * without a step of the automaton. */
 static plait_status scan(finder *f) {
     plait_tokenizer_scratch *s = f->s;
     const uint32_t *root = f->sp->trie.root;
@@ -325,7 +340,8 @@ static void keys_sift_down(uint64_t *keys, size_t n, size_t i) {
     keys[i] = key;
 }
 
-/* Replaces the top, or removes it when there is no other. */
+/* Replaces the top, or removes it when there is no other. Replacing costs one sift; removing and inserting would cost
+ * two. */
 static void keys_replace_top(finder *f, bool replace, uint64_t key) {
     uint64_t *keys = f->s->keys;
     if (!replace) key = keys[--f->n_keys];
@@ -338,7 +354,8 @@ static bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Takes an occurrence, with the white space that goes along, as far as nothing else has it. */
+/* Takes an occurrence, with the white space that goes along, as far as nothing else has it. Stripped white space counts
+ * as taken, so no later token gets it. */
 static plait_status accept(finder *f, uint32_t start, uint32_t end, uint32_t pattern, bool covering) {
     plait_tokenizer_scratch *s = f->s;
     const plait_tok_pattern *p = &f->sp->patterns[pattern];
@@ -382,7 +399,9 @@ static void sort_matches(plait_tok_match *m, size_t n) {
     }
 }
 
-/* Chooses among candidates [first, last) that overlap. */
+/* Chooses among candidates [first, last) that overlap. Keys are rank, then start: the smallest is the longest, the
+ * lowest id, the leftmost. With stripping the whole text is one group, for white space may reach from one candidate to
+ * the next. */
 static plait_status resolve(finder *f, size_t first, size_t last) {
     plait_tokenizer_scratch *s = f->s;
     const plait_tok_pattern *patterns = f->sp->patterns;
@@ -418,6 +437,7 @@ static plait_status resolve(finder *f, size_t first, size_t last) {
     return PLAIT_OK;
 }
 
+/* Nothing to look for: no patterns, or only control tokens where none of them counts. */
 plait_status plait_tok_special_find(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes,
                                     plait_tok_class set) {
     const plait_tok_special *sp = &s->tokenizer->special;

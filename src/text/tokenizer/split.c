@@ -13,6 +13,8 @@
 /* Far above what any rule needs on a piece of the largest text, for rules are linear. */
 enum { MATCH_LIMIT = 1 << 30, HEAP_LIMIT_KIB = 1 << 18, JIT_STACK_FIRST = 32 << 10, JIT_STACK_MAX = 8 << 20 };
 
+/* 121 is PCRE2_ERROR_HEAP_FAILED, the compiler's own word for want of memory. A system that forbids executable memory
+ * only makes it slower. */
 plait_status plait_tok_split_compile(plait_tok_split *split, const plait_tok_rule *rule) {
     const char *const *stages;
     uint32_t n = plait_tok_rule_stages(rule, &stages);
@@ -37,6 +39,7 @@ void plait_tok_split_deinit(plait_tok_split *split) {
     *split = (plait_tok_split){0};
 }
 
+/* One pair of offsets is enough: the rules have no groups that are asked for. */
 plait_status plait_tok_split_scratch(plait_tokenizer_scratch *s) {
     s->match_data = pcre2_match_data_create(1, NULL);
     s->match_context = pcre2_match_context_create(NULL);
@@ -81,7 +84,8 @@ static plait_status search(plait_tokenizer_scratch *s, uint32_t stage, const cha
     return PLAIT_OK;
 }
 
-/* Recursion is as deep as a rule has stages. */
+/* Recursion is as deep as a rule has stages. What lies between two matches goes to the next stage as well. An empty
+ * match counts as none, so the loop always moves on. */
 static plait_status run_stage(plait_tokenizer_scratch *s, uint32_t stage, const char *text, uint32_t n_bytes,
                               plait_tok_piece_fn piece) {
     if (n_bytes == 0) return PLAIT_OK;

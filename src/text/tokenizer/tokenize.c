@@ -1,4 +1,6 @@
-/* The calls of plait/tokenizer.h that make and ask a tokenizer, and turn text into ids. */
+/* The calls of plait/tokenizer.h that make and ask a tokenizer, and turn text into ids. Not here: what a model does
+ * with a fragment (one file each), ids to text (detokenize.c). Invariant: a tokenizer is only read here, everything
+ * that a call works on is in the scratch, and the caller's list changes last. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "text/tokenizer/internal.h"
@@ -19,6 +21,7 @@ plait_status plait_tokenizer_create(plait_tokenizer **out_tokenizer, const plait
     return PLAIT_OK;
 }
 
+/* Also for a half-loaded one: what was not made is NULL or zeroed. */
 void plait_tokenizer_destroy(plait_tokenizer *t) {
     if (!t) return;
     plait_tok_special_deinit(&t->special);
@@ -52,6 +55,7 @@ plait_token plait_tokenizer_role(const plait_tokenizer *t, plait_token_role role
     return (unsigned)role < PLAIT_ROLE_COUNT ? t->roles[role] : PLAIT_NO_TOKEN;
 }
 
+/* Only where the vocabulary has the token: a file may ask for one that it does not name. */
 bool plait_tokenizer_adds_bos(const plait_tokenizer *t) {
     return t->add_bos && t->roles[PLAIT_ROLE_BOS] != PLAIT_NO_TOKEN;
 }
@@ -64,6 +68,7 @@ bool plait_token_ends(const plait_tokenizer *t, plait_token token) {
     return in_range(t, token) && (t->flags[token] & PLAIT_TOK_ENDS);
 }
 
+/* Strings are lent from the tokenizer, which never changes. */
 static bool give(const plait_tokenizer *t, const plait_tok_strings *strings, plait_token token,
                  const char **out_bytes, size_t *out_n) {
     if (!in_range(t, token)) return false;
@@ -94,7 +99,8 @@ plait_token plait_token_find(const plait_tokenizer *t, const char *text, size_t 
 
 /* ---- text to ids ---- */
 
-/* One fragment, without special tokens, to ids behind those there are. prefix: a space goes in front (SentencePiece). */
+/* One fragment, without special tokens, to ids behind those there are. prefix: a space goes in front (SentencePiece).
+ * fragment_first tells plait_tok_emit_bytes where neighbours of the fragment end. */
 static plait_status encode(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes, bool prefix) {
     s->fragment_first = s->out.n;
     switch (s->tokenizer->model) {
@@ -110,7 +116,9 @@ static plait_status encode(plait_tokenizer_scratch *s, const char *text, uint32_
                        "tokenizer: the file has no vocabulary (tokenizer.ggml.model is \"none\")");
 }
 
-/* Cuts the text at special tokens and encodes what lies between. */
+/* Cuts the text at special tokens and encodes what lies between. In SentencePiece a space goes in front of the text and
+ * of what follows a control token, but not of what follows a user-defined one, which counts as part of the text.
+ * `fresh` carries that from one match to the next. */
 static plait_status encode_text(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes,
                                 plait_tok_class set) {
     const plait_tokenizer *t = s->tokenizer;
@@ -134,7 +142,9 @@ static plait_status encode_text(plait_tokenizer_scratch *s, const char *text, ui
     return at < n_bytes ? encode(s, text + at, n_bytes - at, fresh) : PLAIT_OK;
 }
 
-/* Copies a segment behind the joined text; SentencePiece sees a literal U+2581 as a space. */
+/* Copies a segment behind the joined text; SentencePiece sees a literal U+2581 as a space. The room was made for the
+ * segments' bytes; the mark is longer than the space, so the copy never is longer. A mark that is cut by a border
+ * between segments stays as it is. */
 static void join(plait_tokenizer_scratch *s, const char *text, size_t n_bytes) {
     char *to = s->joined.bytes + s->joined.n;
     bool spm = s->tokenizer->model == PLAIT_TOK_SPM;
@@ -147,14 +157,16 @@ static void join(plait_tokenizer_scratch *s, const char *text, size_t n_bytes) {
     s->joined.n = (size_t)(to - s->joined.bytes);
 }
 
-/* Notes that the joined text up to here is trusted or not, in runs. */
+/* Notes that the joined text up to here is trusted or not, in runs. A run that continues the one before replaces its
+ * end. Texts are at most 2^30 bytes, so that an end and a bit fit. */
 static void note_trust(plait_tokenizer_scratch *s, bool trusted) {
     uint32_t end = (uint32_t)s->joined.n;
     if (s->n_trust > 0 && (s->trust[s->n_trust - 1] & 1) == trusted) s->n_trust--;
     s->trust[s->n_trust++] = end << 1 | trusted;
 }
 
-/* All segments as one text with runs of trust. Empty segments leave no trace. */
+/* All segments as one text with runs of trust. Empty segments leave no trace. On failure the scratch holds nothing of
+ * use, and the caller's list is as before. */
 static plait_status join_segments(plait_tokenizer_scratch *s, const plait_text_segment *segments, size_t n,
                                   size_t total) {
     PLAIT_TRY(plait_tok_bytes_reserve(&s->joined, total));
@@ -175,7 +187,8 @@ static void add_edge(plait_tokenizer_scratch *s, bool wanted, plait_token_role r
     if (wanted && id != PLAIT_NO_TOKEN) plait_tok_emit(s, (uint32_t)id);
 }
 
-/* The whole text into scratch->out, then behind *out: the caller's list changes only when nothing can fail any more. */
+/* The whole text into scratch->out, then behind *out: the caller's list changes only when nothing can fail any more.
+ * EOS stands for SEP where both are one token (BERT): it must not come twice. */
 static plait_status run(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes, uint32_t flags,
                         plait_tok_class set, plait_tokens *out) {
     const plait_tokenizer *t = s->tokenizer;
@@ -196,12 +209,14 @@ static plait_status run(plait_tokenizer_scratch *s, const char *text, uint32_t n
     return PLAIT_OK;
 }
 
+/* Positions are 32 bits everywhere behind this check. */
 static plait_status check_length(const plait_tokenizer *t, size_t n_bytes) {
     if (n_bytes <= t->max_text_bytes) return PLAIT_OK;
     return plait_error(PLAIT_LIMIT, "tokenizer: a text of %zu bytes, at most %zu", n_bytes,
                        t->max_text_bytes);
 }
 
+/* Without segments the whole text has one trust, which is the set of tokens that count: no runs are needed. */
 plait_status plait_tokenize(const plait_tokenizer *t, plait_tokenizer_scratch *s, const char *text,
                             size_t n_bytes, uint32_t flags, plait_tokens *out) {
     if (flags &
@@ -224,6 +239,7 @@ plait_status plait_tokenize(const plait_tokenizer *t, plait_tokenizer_scratch *s
     return run(s, n_bytes ? text : "", (uint32_t)n_bytes, flags, set, out);
 }
 
+/* The plain tokens count everywhere; all others where the runs say that every byte is trusted. */
 plait_status plait_tokenize_segments(const plait_tokenizer *t, plait_tokenizer_scratch *s,
                                      const plait_text_segment *segments, size_t n_segments, uint32_t flags,
                                      plait_tokens *out) {

@@ -12,6 +12,8 @@
 
 enum { FIRST_SLOTS = 1024, MAX_NODES = 1 << 24 };
 
+/* The multiplier is odd, so that multiplying loses no bit, and random, so that no vocabulary can be made whose edges
+ * collide. */
 plait_status plait_tok_trie_init(plait_tok_trie *trie) {
     *trie = (plait_tok_trie){.n_slots = FIRST_SLOTS, .n_nodes = 1};
     if (getrandom(&trie->multiplier, sizeof trie->multiplier, GRND_NONBLOCK) != sizeof trie->multiplier)
@@ -31,12 +33,15 @@ void plait_tok_trie_deinit(plait_tok_trie *trie) {
     *trie = (plait_tok_trie){0};
 }
 
+/* There is a free slot, and the edge is not there yet. 0 marks a free one: no edge is 0, for the child of an edge is
+ * not the root. */
 static void insert_edge(plait_tok_trie *trie, uint64_t edge) {
     size_t i = plait_tok_trie_slot(trie, (uint32_t)(edge >> 32));
     while (trie->slots[i] != 0) i = (i + 1) & (trie->n_slots - 1);
     trie->slots[i] = edge;
 }
 
+/* *trie changes only when the larger table is complete. */
 static plait_status grow_edges(plait_tok_trie *trie) {
     if (trie->n_edges + 1 <= trie->n_slots / 2) return PLAIT_OK;
     plait_tok_trie bigger = *trie;
@@ -50,6 +55,8 @@ static plait_status grow_edges(plait_tok_trie *trie) {
     return PLAIT_OK;
 }
 
+/* Both arrays grow before anything is entered. Children of the root have a table of their own, since most steps begin
+ * there. */
 static plait_status add_child(plait_tok_trie *trie, uint32_t node, unsigned char byte, uint32_t *out_child) {
     if (trie->n_nodes >= MAX_NODES)
         return plait_error(PLAIT_LIMIT, "tokenizer: the tokens need more than %d trie nodes", MAX_NODES);
@@ -68,6 +75,7 @@ static plait_status add_child(plait_tok_trie *trie, uint32_t node, unsigned char
     return PLAIT_OK;
 }
 
+/* What was added of a key before a failure stays; the tokenizer is then given up. */
 plait_status plait_tok_trie_add(plait_tok_trie *trie, const char *key, uint32_t key_bytes,
                                 uint32_t *out_node) {
     uint32_t node = 0;

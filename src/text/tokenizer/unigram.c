@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MAX_GROWTH: a map from a hostile file may make kilobytes of each character. */
 enum { MAX_CHARSMAP_BYTES = 64 << 20, MAX_MAP_KEY = 256, MAX_GROWTH = 64 };
 
 static const char mark[] = "\xE2\x96\x81";
@@ -53,6 +54,7 @@ static plait_status load_charsmap(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
+/* The score of an unknown character is 10 below the lowest, as in sentencepiece: any token is better. */
 plait_status plait_tok_unigram_load(plait_tokenizer *t, const plait_gguf *gguf) {
     PLAIT_TRY(load_charsmap(t, gguf));
     PLAIT_TRY(plait_tok_joins_load(t));
@@ -76,7 +78,9 @@ plait_status plait_tok_unigram_load(plait_tokenizer *t, const plait_gguf *gguf) 
 
 /* ---- normalising ---- */
 
-/* The longest entry of the map at the begin of text: its length, 0 for none, and its replacement's offset. */
+/* The longest entry of the map at the begin of text: its length, 0 for none, and its replacement's offset. A unit of
+ * darts-clone: bits 10 to 30 the offset, bit 9 its scale (8 bits more), bit 8 whether a value follows, the low byte the
+ * label, bit 31 set in values. XOR with the offset leads to the children. */
 static uint32_t map_longest(const plait_tokenizer *t, const char *text, uint32_t n_bytes,
                             uint32_t *out_offset) {
     size_t n_units = t->charsmap_trie_units, at = 0;
@@ -99,7 +103,8 @@ static uint32_t map_longest(const plait_tokenizer *t, const char *text, uint32_t
     return longest;
 }
 
-/* What the characters at the begin of text become; returns how many bytes it took. */
+/* What the characters at the begin of text become; returns how many bytes it took. Bytes that are no UTF-8 become
+ * U+FFFD, one for each. */
 static uint32_t map_next(const plait_tokenizer *t, const char *text, uint32_t n_bytes, const char **out,
                          size_t *out_n) {
     uint32_t offset = 0, used = map_longest(t, text, n_bytes, &offset);
@@ -123,7 +128,8 @@ static plait_status append(plait_tok_bytes *b, const char *bytes, size_t n) {
     return PLAIT_OK;
 }
 
-/* Adds a replacement with U+2581 for spaces; *space says whether a space came last and further ones are dropped. */
+/* Adds a replacement with U+2581 for spaces; *space says whether a space came last and further ones are dropped. A
+ * space at the begin of a replacement is dropped where one came before, in the same or an earlier one. */
 static plait_status append_mapped(plait_tok_bytes *b, const char *bytes, size_t n, bool squeeze,
                                   bool *space) {
     size_t i = 0;
@@ -144,7 +150,8 @@ static bool ends_with_mark(const plait_tok_bytes *b) {
     return b->n >= 3 && memcmp(b->bytes + b->n - 3, mark, 3) == 0;
 }
 
-/* The normalised text in scratch->normal. */
+/* The normalised text in scratch->normal. Spaces in front are dropped before the prefix is put there; a text of spaces
+ * alone becomes nothing at all. */
 static plait_status normalise(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     plait_tok_bytes *b = &s->normal;
@@ -175,7 +182,8 @@ static plait_status normalise(plait_tokenizer_scratch *s, const char *text, uint
 
 /* ---- segmentation ---- */
 
-/* Keeps the better way to reach `end`; of equal ones the first, the one that starts farther left. */
+/* Keeps the better way to reach `end`; of equal ones the first, the one that starts farther left. "First" because
+ * starts are tried from left to right. */
 static void offer(plait_tokenizer_scratch *s, uint32_t start, uint32_t end, double score, uint32_t token) {
     if (s->best_start[end] != PLAIT_TOK_NONE && !(score > s->best_score[end])) return;
     s->best_score[end] = score;
@@ -198,7 +206,7 @@ static plait_status prepare(plait_tokenizer_scratch *s, size_t n) {
 
 /* Forwards over the characters: every token that begins here offers a way to its end. Where none is one character long,
  * the character itself is offered as unknown, so that every place is reached. Sums are doubles: with floats, long texts
- * would round differences of scores away. */
+ * would round differences of scores away. The trie bounds how far a token reaches, so the whole is linear times 256. */
 static void search(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     for (uint32_t at = 0, length; at < n_bytes; at += length) {
@@ -220,6 +228,7 @@ static void search(plait_tokenizer_scratch *s, const char *piece, uint32_t n_byt
     }
 }
 
+/* The links lead backwards, from the end of the piece; ids are wanted forwards. */
 static plait_status unigram_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     uint32_t hash;
     if (plait_tok_cache_get(s, piece, n_bytes, &hash)) return PLAIT_OK;

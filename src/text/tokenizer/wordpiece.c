@@ -13,6 +13,8 @@
 
 enum { BEGINS = 1, CONTINUES = 2 };
 
+/* A token of nothing but the mark stands for no text. Longer tokens than the buffer cannot match a word of 100
+ * characters anyway. */
 plait_status plait_tok_wordpiece_load(plait_tokenizer *t) {
     PLAIT_TRY(plait_tok_trie_init(&t->trie));
     char key[PLAIT_TOK_MAX_MERGE_BYTES + 1];
@@ -37,12 +39,14 @@ typedef struct word {
     uint32_t n_bytes, n_chars;
 } word;
 
+/* Takes back what was emitted of the word: it is known as a whole or not at all. */
 static void emit_unknown(plait_tokenizer_scratch *s, size_t first) {
     plait_token unknown = s->tokenizer->roles[PLAIT_ROLE_UNKNOWN];
     s->out.n = first;
     if (unknown != PLAIT_NO_TOKEN) plait_tok_emit(s, (uint32_t)unknown);
 }
 
+/* Greedy from the left: no looking back. At most 100 characters, so the square of it is a constant. */
 static void match_word(plait_tokenizer_scratch *s, const word *w) {
     const plait_tok_trie *trie = &s->tokenizer->trie;
     size_t first = s->out.n;
@@ -75,6 +79,7 @@ static void end_word(plait_tokenizer_scratch *s, word *w) {
     w->n_bytes = w->n_chars = 0;
 }
 
+/* One character beyond the limit is counted but not kept: the count says that the word is too long. */
 static void add_char(word *w, uint32_t code) {
     if (w->n_chars < PLAIT_TOK_WORD_CHARS)
         w->n_bytes += (uint32_t)plait_utf8_encode(code, w->bytes + w->n_bytes);
@@ -93,6 +98,7 @@ static bool is_dropped(uint32_t c, utf8proc_category_t category) {
            category == UTF8PROC_CATEGORY_MN;
 }
 
+/* ASCII symbols count as punctuation, as in BERT; the ranges are its CJK ideographs. */
 static bool is_alone(uint32_t c, utf8proc_category_t category) {
     if (c < 0x80)
         return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
@@ -102,6 +108,8 @@ static bool is_alone(uint32_t c, utf8proc_category_t category) {
            (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
+/* Decomposing first makes accents marks of their own, which are then dropped; lower case comes after it, one character
+ * at a time. */
 plait_status plait_tok_encode_wordpiece(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     size_t n;
     word w = {.n_bytes = 0};
