@@ -23,13 +23,15 @@ enum { VERSION = 2, MAX_FILE_BYTES = 1 << 16 };
 #define BUILD "optimised"
 #endif
 
-/* What the figures depend on. Free memory is not in it, nor the name that a context gave. */
+/* What the figures depend on. Free memory is not in it, nor the name that a context gave. Anything that changes what a
+ * measurement would give has to be in it: another number of threads is another device. */
 static void print_identity(const plait_device_info *info, plait_strbuf *out) {
     plait_strbuf_printf(out, "%s; %s; %s; %d threads; %llu bytes; %s", info->kind, info->description,
                         info->numeric_class, info->n_threads, (unsigned long long)info->memory_total_bytes,
                         BUILD);
 }
 
+/* One line, keys in a fixed order. The identity is in it whole: the name of the file is only a hash. */
 static void print_file(const plait_device_info *info, const plait_cost_record *record, plait_strbuf *out) {
     const plait_device_figures *figures = &record->figures;
     plait_strbuf identity;
@@ -74,6 +76,7 @@ static plait_status path_of(const plait_device_info *info, plait_strbuf *out) {
     return status;
 }
 
+/* NOT_FOUND where there is no file yet. */
 static plait_status read_text(const plait_device_info *info, plait_strbuf *out, uint64_t *out_age_s) {
     plait_strbuf path;
     plait_file file = {0};
@@ -92,6 +95,8 @@ static plait_status read_text(const plait_device_info *info, plait_strbuf *out, 
     return status == PLAIT_OK ? plait_strbuf_status(out) : status;
 }
 
+/* Picked, printed and compared: what was damaged, written by another version, or is of a device with the same hash does
+ * not come out the same. */
 static plait_status read_figures(const plait_device_info *info, const plait_strbuf *text,
                                  plait_cost_record *out) {
     plait_cost_record record = {.figures = {.struct_bytes = sizeof record.figures}, .age_s = out->age_s};
@@ -112,6 +117,7 @@ static plait_status read_figures(const plait_device_info *info, const plait_strb
     return PLAIT_OK;
 }
 
+/* All failures but want of memory mean the same: measure. */
 plait_status plait_cost_cache_read(const plait_device_info *info, plait_cost_record *out) {
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
@@ -121,6 +127,7 @@ plait_status plait_cost_cache_read(const plait_device_info *info, plait_cost_rec
     return status == PLAIT_OK || status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_NOT_FOUND;
 }
 
+/* Written beside and moved into place, so a reader never sees half a file, and of two writers one wins. */
 plait_status plait_cost_cache_write(const plait_device_info *info, const plait_cost_record *record) {
     plait_strbuf path, text;
     plait_file_writer file = {.fd = -1};

@@ -1,4 +1,6 @@
-/* Figures of devices and links: the scale they are rounded to, where they come from, and what a context remembers.
+/* Figures of devices and links: the scale they are rounded to, where they come from, and what a context remembers. A
+ * device states them, or they are in the cache folder, or they are measured, in this order. Not here: measuring itself
+ * (measure.c), the files (cache.c), and what figures are used for (work.c).
  *
  * Invariant: figures that leave this file are on the scale, and no rate is 0. */
 #include "cost/cost.h"
@@ -25,6 +27,8 @@ static uint64_t next_on_scale(uint64_t value) {
     return value + (value < 10 ? 1 : (value + 5) / 10);
 }
 
+/* Some four hundred steps at most, so no table. What is halfway goes up. Beyond 2^60 everything is the nearest number
+ * of the scale. */
 uint64_t plait_cost_round(uint64_t value) {
     const uint64_t largest = (uint64_t)1 << 60; /* a step further still fits */
     uint64_t low = 1;
@@ -35,7 +39,8 @@ uint64_t plait_cost_round(uint64_t value) {
     return value - low < high - value ? low : high;
 }
 
-/* The fields in the order of the struct, which is all uint64_t behind the first one. */
+/* The fields in the order of the struct, which is all uint64_t behind the first one. The struct's fields have to stay
+ * uint64_t and in the order of PLAIT_DEVICE_FIGURES for this. */
 static uint64_t *field(plait_device_figures *figures, size_t i) {
     return &figures->integer_flop_per_s + i;
 }
@@ -47,6 +52,8 @@ static uint64_t known(uint64_t a, uint64_t b) {
     return a ? a : b;
 }
 
+/* What is missing is taken from the figure that is nearest in kind, and only then from UNKNOWN_RATE; times that nobody
+ * knows are 0. Rounded last, so that derived figures are not rounded twice. */
 void plait_cost_complete(plait_device_figures *f) {
     uint64_t product = known(known(f->integer_flop_per_s, f->float_flop_per_s), UNKNOWN_RATE);
     f->struct_bytes = sizeof *f;
@@ -75,11 +82,13 @@ static plait_status forgive(plait_status status) {
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
+/* The minute keeps programs that are started one after the other from measuring each. */
 static bool is_settled(const plait_cost_record *record) {
     return record->n_disturbed == 0 || record->n_disturbed >= PATIENCE || record->age_s < AGAIN_AFTER_S;
 }
 
-/* Measures, and remembers the best of this and what is known. */
+/* Measures, and remembers the best of this and what is known. A measurement in peace settles the matter, with the best
+ * of all so far: what others took away can only have made figures worse. */
 static plait_status measure(plait_device *device, const plait_device_info *info,
                             const plait_cost_record *known_ones, plait_cost_record *out) {
     plait_cost_record record = {.n_disturbed = 0};
@@ -93,6 +102,8 @@ static plait_status measure(plait_device *device, const plait_device_info *info,
     return forgive(plait_cost_cache_write(info, &record));
 }
 
+/* `again`: the user asked for a new measurement, so what is known does not count. A file that cannot be read is the
+ * same as none. */
 static plait_status remembered(plait_device *device, bool again, plait_cost_record *out,
                                plait_figures_source *out_source) {
     plait_device_info info;
@@ -105,6 +116,7 @@ static plait_status remembered(plait_device *device, bool again, plait_cost_reco
     return measure(device, &info, status == PLAIT_OK ? out : NULL, out);
 }
 
+/* A device that states figures is never measured: what it says is meant, also where it says little. */
 plait_status plait_device_measure(plait_device *device, bool again, plait_device_figures *out,
                                   plait_figures_source *out_source) {
     plait_cost_record record = {0};
@@ -128,6 +140,8 @@ static plait_status entry_of(plait_context *context, int device, plait_context_e
     return PLAIT_OK;
 }
 
+/* Asked for once in a context, so that all plans of it are made with the same figures, even if another program improves
+ * the file meanwhile. */
 plait_status plait_context_figures(plait_context *context, int device, plait_device_figures *out) {
     plait_context_entry *entry;
     PLAIT_TRY(entry_of(context, device, &entry));
@@ -137,6 +151,7 @@ plait_status plait_context_figures(plait_context *context, int device, plait_dev
     return PLAIT_OK;
 }
 
+/* For machines that are described, and tests. A rate of products and one of bytes must be there; the rest follows. */
 plait_status plait_context_set_figures(plait_context *context, int device,
                                        const plait_device_figures *figures) {
     plait_context_entry *entry;
@@ -161,6 +176,8 @@ static plait_link_figures staged(const plait_device_figures *from, const plait_d
                                 .latency_ns = plait_cost_round(from->read_ns + to->write_ns)};
 }
 
+/* -1 is the host. The sender's figure counts where it can push, else the receiver's, as plait_transfer_route lets
+ * whoever reaches the other do the copy. To itself nothing moves. */
 static plait_link_figures link_of(plait_context *context, int from, int to,
                                   const plait_device_figures *figures) {
     plait_device *a = from >= 0 ? context->devices[from].device : NULL;
@@ -208,6 +225,7 @@ static plait_status classify(plait_cost *cost) {
     return PLAIT_OK;
 }
 
+/* Peers are tested before links are taken for direct: a pair whose bytes arrive wrong goes through host memory. */
 plait_status plait_cost_init(plait_cost *cost, plait_context *context) {
     size_t n = (size_t)context->n_devices;
     *cost = (plait_cost){.n_devices = context->n_devices};

@@ -51,12 +51,14 @@ typedef struct bench {
 
 /* ---- running ---- */
 
+/* To the end, so that a look at the clock before and behind it is their time. */
 static plait_status run_commands(bench *b, const plait_command *commands, int n) {
     PLAIT_TRY(b->v->submit(b->queue, commands, n));
     return b->v->synchronise(b->queue);
 }
 
-/* Best time of the commands. */
+/* Best time of the commands, 1 ns at least. The best rather than the mean, for nothing makes a device faster than it
+ * is. Slow work is repeated less, so that a figure takes MOST_NS and one repetition at most. */
 static plait_status time_commands(bench *b, const plait_command *commands, int n, uint64_t *out_ns) {
     uint64_t begin = plait_time_ns(), best = UINT64_MAX;
     PLAIT_TRY(run_commands(b, commands, n)); /* the first time touches pages */
@@ -77,7 +79,8 @@ static plait_command launch_of(const bench *b) {
         .launch = {.program = b->program, .slots = (plait_buffer *const *)b->slots, .dims = b->dims}};
 }
 
-/* Launches with more and more of the named dim, until one lasts long enough or the bound is reached. */
+/* Launches with more and more of the named dim, until one lasts long enough or the bound is reached. By fours, so that
+ * all launches before cost a third of the last one together. *out_dim is what the time is of. */
 static plait_status time_growing(bench *b, int64_t *out_dim, uint64_t *out_ns) {
     plait_command launch = launch_of(b);
     for (int64_t dim = 1;; dim *= 4) {
@@ -105,7 +108,8 @@ static void clear(bench *b) {
     b->segment.n_nodes = 0;
 }
 
-/* An operand of its own value, behind those that there are. `axis` >= 0: that dim is the named one. */
+/* An operand of its own value, behind those that there are. `axis` >= 0: that dim is the named one. Aligned to 64 bytes
+ * at least, as temporaries in an arena would be. */
 static plait_segment_operand new_value(bench *b, const plait_operand *shape, int axis) {
     plait_segment_operand o = {.shape = *shape, .outer = {.dim = -1}, .slot = SLOT_VALUES};
     if (axis >= 0) o.outer = (plait_extent){.dim = 0, .axis = axis, .a = 1, .c = 1};
@@ -116,13 +120,15 @@ static plait_segment_operand new_value(bench *b, const plait_operand *shape, int
     return o;
 }
 
+/* Shapes here are small constants that cannot overflow. */
 static plait_operand dense(plait_dtype dtype, int64_t d0, int64_t d1, int64_t d2, int64_t d3) {
     plait_operand operand = {.dtype = dtype, .dims = {d0, d1, d2, d3}};
     plait_operand_make_dense(&operand);
     return operand;
 }
 
-/* Appends a node over the operands; output 0 is a new value whose last dim but ones is the named dim. */
+/* Appends a node over the operands; output 0 is a new value whose last dim but ones is the named dim. `use` gets its
+ * attributes' initial values from plait_op_use_init. */
 static plait_status add_node(bench *b, plait_op_id op, const plait_segment_operand *inputs, int n_inputs,
                              int output_axis, plait_segment_operand *out_result) {
     plait_op_use use;
@@ -180,7 +186,8 @@ static plait_status make_slot(bench *b, int slot, uint64_t size_bytes, uint32_t 
     return run_commands(b, &fill, 1);
 }
 
-/* The nodes become a program with memory. */
+/* The nodes become a program with memory. As a plan does it: prepare without addresses, a place for each group's
+ * scratch behind the values, compile. The slots get a byte more than is needed, so that none is empty. */
 static plait_status compile(bench *b, uint64_t weight_bytes) {
     b->segment.struct_bytes = sizeof b->segment;
     b->segment.nodes = b->nodes;
@@ -204,7 +211,8 @@ static plait_status compile(bench *b, uint64_t weight_bytes) {
 
 /* ---- products ---- */
 
-/* The packing that the device likes best for a weight that only products read; file form otherwise. */
+/* The packing that the device likes best for a weight that only products read; file form otherwise. The same question
+ * as plans ask (plan/encode.c), so the product measured is the one that models run. */
 static plait_status weight_form(const bench *b, const plait_operand *shape, plait_encoding *out_encoding,
                                 uint64_t *out_bytes) {
     const struct plait_weight_reader reader = {plait_op_get(PLAIT_OP_matmul), 0, true};
@@ -250,14 +258,16 @@ static uint64_t per_second(double amount, uint64_t ns) {
     return (uint64_t)(amount * 1e9 / (double)ns);
 }
 
-/* What a buffer of the bench may take: a share of the device's memory, so that measuring never fills it. */
+/* What a buffer of the bench may take: a share of the device's memory, so that measuring never fills it. An eighth of
+ * what is free now. */
 static uint64_t at_most(const bench *b, uint64_t wanted) {
     uint64_t most = b->info.memory_free_bytes / 8;
     if (b->info.max_buffer_bytes < most) most = b->info.max_buffer_bytes;
     return wanted < most ? wanted : most;
 }
 
-/* Many columns: arithmetic decides. A device of little memory gets a smaller product, or none. */
+/* Many columns: arithmetic decides. A device of little memory gets a smaller product, or none. Products must not be too
+ * small: below 64 rows a device would be measured by its overhead. */
 static plait_status measure_product(bench *b, plait_dtype dtype, uint64_t *out) {
     int64_t k = 1024, m = 1024, columns = COLUMNS;
     bool can;
@@ -272,7 +282,8 @@ static plait_status measure_product(bench *b, plait_dtype dtype, uint64_t *out) 
     return PLAIT_OK;
 }
 
-/* One column: the bytes of the weight decide. A small weight first tells how long a large one would take. */
+/* One column: the bytes of the weight decide. A small weight first tells how long a large one would take. A first round
+ * with a sixteenth of the bytes; where that took long already, it counts. */
 static plait_status measure_weights(bench *b, plait_dtype dtype, uint64_t *out) {
     enum { K = 4096 };
     int64_t row = plait_dtype_row_bytes(dtype, K);
@@ -295,7 +306,7 @@ static plait_status measure_weights(bench *b, plait_dtype dtype, uint64_t *out) 
 
 /* ---- everything else ---- */
 
-/* a + b over rows of float32. */
+/* a + b over rows of float32. Two reads and a write of four bytes an element, more than caches hold. */
 static plait_status measure_stream(bench *b, uint64_t *out) {
     enum { WIDTH = 4096 };
     plait_segment_operand inputs[2], y;
@@ -333,7 +344,8 @@ static plait_status write_positions(bench *b, const plait_segment_operand *input
     return run_commands(b, writes, 2);
 }
 
-/* One sequence of 1024 keys, heads as models have them. */
+/* One sequence of 1024 keys, heads as models have them. Work is counted by the op itself for all tokens at the bound;
+ * each token costs alike, as all stand at the last position. */
 static plait_status measure_attention(bench *b, uint64_t *out) {
     enum { DIM = 64, HEADS = 8, KV_HEADS = 2, PAGE_LEN = 64, PAGES = 16, TOKENS = 64 };
     plait_segment_operand inputs[6], y;
@@ -365,7 +377,8 @@ static plait_status measure_attention(bench *b, uint64_t *out) {
     return PLAIT_OK;
 }
 
-/* A chain of n small nodes. */
+/* A chain of n small nodes. Each node adds the first operand to the result of the one before, so no two can run at
+ * once. 32 launches in one submission: what is measured is a launch among others, not the waking of a queue. */
 static plait_status time_chain(bench *b, int n_nodes, bool *out_supported, uint64_t *out_ns) {
     enum { WIDTH = 64, LAUNCHES = 32 };
     plait_command launches[LAUNCHES];
@@ -384,7 +397,8 @@ static plait_status time_chain(bench *b, int n_nodes, bool *out_supported, uint6
     return PLAIT_OK;
 }
 
-/* A launch is what a chain of one node costs beyond what its node does. */
+/* A launch is what a chain of one node costs beyond what its node does. Negative differences, from noise, count as 0.
+ */
 static plait_status measure_overhead(bench *b, uint64_t *out_launch_ns, uint64_t *out_node_ns) {
     uint64_t one = 0, many = 0;
     bool can;
@@ -398,7 +412,9 @@ static plait_status measure_overhead(bench *b, uint64_t *out_launch_ns, uint64_t
 
 /* ---- links ---- */
 
-/* Rate and latency of one command that moves bytes; `size` is what its `size_bytes` points to. */
+/* Rate and latency of one command that moves bytes; `size` is what its `size_bytes` points to. The latency is that of a
+ * few bytes; from a longer move it is taken off before the rate is computed. Fast links get the large move, slow ones
+ * are told by the middle one already. */
 static plait_status time_moves(bench *b, const plait_command *move, uint64_t *size, uint64_t most,
                                uint64_t *out_bytes_per_s, uint64_t *out_latency_ns) {
     enum { SMALL = 256, MIDDLE = 256 << 10 };
@@ -417,7 +433,8 @@ static plait_status time_moves(bench *b, const plait_command *move, uint64_t *si
     return PLAIT_OK;
 }
 
-/* Writes, reads, and copies inside the device, which stand for copies to peers. */
+/* Writes, reads, and copies inside the device, which stand for copies to peers. A copy inside the device is the nearest
+ * thing to a peer that can be measured alone. */
 static plait_status time_links(bench *b, void *host, uint64_t most, plait_device_figures *f) {
     uint64_t size = 0;
     plait_region low = {b->slots[SLOT_VALUES], 0, most}, high = {b->slots[SLOT_VALUES], most, most};
@@ -446,6 +463,8 @@ static plait_status measure_links(bench *b, plait_device_figures *f) {
 
 /* ---- all of it ---- */
 
+/* Integer products with a quantised weight, float ones with f16: what models have. A device that takes no quantised
+ * weights reads f16. */
 static plait_status measure_all(bench *b, plait_device_figures *f) {
     PLAIT_TRY(measure_product(b, PLAIT_Q4_0, &f->integer_flop_per_s));
     PLAIT_TRY(measure_product(b, PLAIT_F16, &f->float_flop_per_s));
@@ -457,6 +476,7 @@ static plait_status measure_all(bench *b, plait_device_figures *f) {
     return measure_links(b, f);
 }
 
+/* Figure by figure: rounds are disturbed at different moments, and each figure's best is its own. */
 void plait_cost_keep_best(plait_device_figures *best, const plait_device_figures *f) {
     uint64_t *rates[] = {&best->integer_flop_per_s, &best->float_flop_per_s, &best->attention_flop_per_s,
                          &best->weight_bytes_per_s, &best->bytes_per_s,      &best->write_bytes_per_s,
@@ -472,6 +492,8 @@ void plait_cost_keep_best(plait_device_figures *best, const plait_device_figures
         if (other_times[i] < *times[i]) *times[i] = other_times[i];
 }
 
+/* Through all figures, three times, rather than each figure three times: a disturbance that lasts a tenth of a second
+ * then spoils one round only. */
 static plait_status measure_rounds(bench *b, plait_device_figures *out) {
     for (int round = 0; round < ROUNDS; round++) {
         plait_device_figures f = {.struct_bytes = sizeof f};
@@ -484,13 +506,16 @@ static plait_status measure_rounds(bench *b, plait_device_figures *out) {
     return PLAIT_OK;
 }
 
+/* Whether the device's threads and what others worked were more than the processors. Devices without threads count as
+ * one. */
 bool plait_cost_was_disturbed(int n_processors, int n_threads, uint64_t others_ns, uint64_t wall_ns) {
     /* A quarter of a processor is what a desktop takes that nobody uses. */
     double others = (double)others_ns / (double)(wall_ns ? wall_ns : 1) - 0.25;
     return others > 0 && others + (n_threads > 0 ? n_threads : 1) > n_processors;
 }
 
-/* Measures in between two looks at what the machine works. */
+/* Measures in between two looks at what the machine works. Where the system does not say what it works, nothing was
+ * disturbed as far as anybody knows. */
 static plait_status measure_watched(bench *b, plait_device_figures *out, bool *out_disturbed) {
     uint64_t all[2], own[2], begin = plait_time_ns();
     int n = 0;
@@ -503,6 +528,7 @@ static plait_status measure_watched(bench *b, plait_device_figures *out, bool *o
     return PLAIT_OK;
 }
 
+/* On the heap for its size. *out is set only when everything was measured. */
 plait_status plait_cost_measure(plait_device *device, plait_device_figures *out, bool *out_disturbed) {
     plait_device_figures figures = {.struct_bytes = sizeof figures};
     bench *b = plait_alloc_array(1, sizeof *b);

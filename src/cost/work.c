@@ -18,7 +18,8 @@ static double weight_bytes(const plait_graph *graph, const plait_graph_node *nod
     return bytes;
 }
 
-/* Work of a use of the node. */
+/* Work of a use of the node. Bytes of weights are told from others for products alone: a product with one column is
+ * bound by reading its weight, at a rate of its own. Everywhere else a constant operand is an operand. */
 static void count_work(const plait_cost *cost, const plait_graph *graph, const plait_graph_node *node,
                        const plait_op_use *use, plait_work *out) {
     *out = (plait_work){.kind = (plait_cost_class)cost->classes[use->op->id],
@@ -37,6 +38,8 @@ void plait_cost_work(const plait_cost *cost, const plait_graph *graph, uint32_t 
     count_work(cost, graph, &graph->nodes[n], use, out);
 }
 
+/* Shapes say how many keys a cache could hold; expectation says how many there are. The page list is cut to those, at
+ * least to one page. */
 void plait_cost_work_keys(const plait_cost *cost, const plait_graph *graph, uint32_t n, const int64_t *values,
                           double keys, plait_op_use *use, plait_work *out) {
     plait_graph_use(graph, n, values, use);
@@ -53,6 +56,7 @@ static double slower(double a, double b) {
     return a > b ? a : b;
 }
 
+/* Arithmetic and bytes overlap on any device worth planning for, so the slower one counts, not their sum. */
 double plait_cost_time(const plait_cost *cost, int device, const plait_work *work) {
     const plait_device_figures *f = &cost->devices[device];
     double seconds = work->bytes / (double)f->bytes_per_s;
@@ -66,6 +70,7 @@ double plait_cost_time(const plait_cost *cost, int device, const plait_work *wor
     return (double)f->node_ns + 1e9 * seconds;
 }
 
+/* Latency for each transfer, rate for the bytes of all together. 0 from a device to itself. */
 double plait_cost_transfer(const plait_cost *cost, int from, int to, double n_transfers, double bytes) {
     const plait_link_figures *link = &cost->links[(size_t)from * (size_t)cost->n_devices + (size_t)to];
     if (from == to) return 0;

@@ -1,8 +1,12 @@
-/* The builder: dims, storages and nodes are appended here, the first error is remembered. Views are in view.c,
- * the typed calls in ops.c, sealing in seal.c.
+/* The builder: dims, storages and nodes are appended here, the first error is remembered. Not here: nodes (node.c),
+ * views (view.c), the typed calls (ops.c), sealing (seal.c), and rules of any op (the op's file).
  *
- * Invariant: after any call, failed or not, the tables are consistent: a failed call appends nothing that a later
- * id could refer to. */
+ * Model code calls without looking at results, so every call checks first whether the graph still takes calls, does all
+ * that can fail, and appends last. A failed call returns poison, on which later calls fail too; but they are not heard,
+ * for the first error closes the graph.
+ *
+ * Invariant: after any call, failed or not, the tables are consistent: a failed call appends nothing that a later id
+ * could refer to. */
 #include "graph/build.h"
 
 #include "base/alloc.h"
@@ -14,6 +18,8 @@
 
 /* ---- life ---- */
 
+/* NULL for want of memory: there is no graph yet that could remember an error. Row 0 of the tensors is zeroed and
+ * stands for "none". */
 plait_graph *plait_graph_create(const plait_graph_options *options) {
     plait_graph *graph = plait_alloc_array(1, sizeof *graph);
     if (!graph) return NULL;
@@ -37,6 +43,7 @@ plait_graph *plait_graph_create(const plait_graph_options *options) {
     return graph;
 }
 
+/* References are counted beside the graph, not in it: a sealed graph is const for everybody, of any thread. */
 const plait_graph *plait_graph_retain(const plait_graph *graph) {
     atomic_fetch_add(graph->references, 1);
     return graph;
@@ -46,6 +53,7 @@ void plait_graph_release(const plait_graph *graph) {
     plait_graph_destroy((plait_graph *)(uintptr_t)graph);
 }
 
+/* Gives up one reference, the maker's; frees what a failed create has left, too. */
 void plait_graph_destroy(plait_graph *graph) {
     if (!graph || (graph->references && atomic_fetch_sub(graph->references, 1) > 1)) return;
     if (graph->builder) plait_map_deinit(&graph->builder->names);
@@ -60,6 +68,7 @@ void plait_graph_destroy(plait_graph *graph) {
     free(graph);
 }
 
+/* Later failures are dropped: they follow from the first. */
 plait_tensor plait_graph_fail(plait_graph *graph, plait_status status) {
     if (graph->builder && graph->builder->first.status == PLAIT_OK) {
         plait_error_context(status, "graph %s", graph->name);
@@ -68,15 +77,19 @@ plait_tensor plait_graph_fail(plait_graph *graph, plait_status status) {
     return PLAIT_NO_TENSOR;
 }
 
+/* None for a sealed graph, whose builder is gone. */
 plait_status plait_graph_first_error(const plait_graph *graph) {
     bool failed = graph->builder && graph->builder->first.status != PLAIT_OK;
     return failed ? plait_error_raise(&graph->builder->first) : PLAIT_OK;
 }
 
+/* A sealed graph takes calls as little as a failed one, and remembers nothing of them: it does not change. */
 bool plait_graph_closed(plait_graph *graph) {
     return !graph->builder || graph->builder->first.status != PLAIT_OK;
 }
 
+/* Names go into texts, messages and patterns: no spaces, quotes or control bytes. With `scoped` the scope stands in
+ * front. The copy lives as long as the graph. */
 plait_status plait_graph_name(plait_graph *graph, const char *name, bool scoped, const char **out) {
     const char *scope = scoped ? graph->builder->scope : "";
     size_t n = name ? strlen(name) : 0, m = strlen(scope);
@@ -98,6 +111,7 @@ plait_status plait_graph_name(plait_graph *graph, const char *name, bool scoped,
 
 /* ---- dims and shapes ---- */
 
+/* Equal extents get one number, so comparing dims is comparing integers. *out is -1 - index, which no size can be. */
 static plait_status add_extent(plait_graph *graph, plait_extent extent, plait_dim *out) {
     for (size_t i = 0; i < graph->n_extents; i++)
         if (plait_extent_equal(&graph->extents[i], &extent)) {
@@ -111,6 +125,8 @@ static plait_status add_extent(plait_graph *graph, plait_extent extent, plait_di
     return PLAIT_OK;
 }
 
+/* The same name again gives the same dim, if the bound is the same: builders of parts need not pass dims around. 0 is a
+ * legal bound. */
 static plait_status add_dim(plait_graph *graph, const char *name, int64_t bound, plait_dim *out) {
     plait_extent extent = {.a = 1, .c = 1};
     if (bound < 0 || bound > INT32_MAX)
@@ -135,6 +151,8 @@ static plait_status add_dim(plait_graph *graph, const char *name, int64_t bound,
     return PLAIT_OK;
 }
 
+/* 0 after a failure: a legal size, so that the call which uses it fails for no other reason than the graph's being
+ * closed. */
 plait_dim plait_graph_dim(plait_graph *graph, const char *name, int64_t bound) {
     plait_dim dim = 0;
     if (plait_graph_closed(graph)) return 0;
@@ -143,6 +161,8 @@ plait_dim plait_graph_dim(plait_graph *graph, const char *name, int64_t bound) {
     return dim;
 }
 
+/* A dim derived from a derived one is expressed in the named dim itself, so there is one level only. Coefficients are
+ * never negative, so a derived dim grows with its dim, and its value at the bound is the largest. */
 static plait_status derive_dim(plait_graph *graph, plait_dim n, int64_t a, int64_t b, int64_t c,
                                plait_dim *out) {
     if (n >= 0 || (size_t)(-1 - n) >= graph->n_extents)
@@ -173,6 +193,8 @@ plait_dim plait_graph_derived_dim(plait_graph *graph, plait_dim n, int64_t a, in
     return dim;
 }
 
+/* Dims at their bounds; *out_outer says which of them is bounded, if any. Negative numbers are references to extents of
+ * this graph, possibly of another one: they are checked. */
 plait_status plait_graph_shape(const plait_graph *graph, plait_shape shape, int64_t *out_dims,
                                plait_extent *out_outer) {
     *out_outer = (plait_extent){.dim = -1};
@@ -197,6 +219,8 @@ plait_status plait_graph_shape(const plait_graph *graph, plait_shape shape, int6
     return PLAIT_OK;
 }
 
+/* For results of ops, which know no rank: trailing dims of 1 are not shown, but a bounded one is, even if its bound is
+ * 1. */
 int plait_graph_rank(const int64_t *dims, const plait_extent *outer) {
     int rank = outer->dim >= 0 ? outer->axis + 1 : 1;
     for (int i = rank; i < PLAIT_MAX_RANK; i++)
@@ -206,6 +230,7 @@ int plait_graph_rank(const int64_t *dims, const plait_extent *outer) {
 
 /* ---- storages ---- */
 
+/* The span is kept, as every later pass asks for it. */
 plait_status plait_graph_add_tensor(plait_graph *graph, const plait_graph_tensor *row, uint32_t *out) {
     PLAIT_TRY(plait_grow(&graph->tensors, &graph->tensor_capacity, graph->n_tensors + 1, sizeof *row,
                          PLAIT_GRAPH_MAX_ENTRIES, "graph tensors"));
@@ -215,6 +240,7 @@ plait_status plait_graph_add_tensor(plait_graph *graph, const plait_graph_tensor
     return PLAIT_OK;
 }
 
+/* Room grows by itself; the row's names live in the arena already. */
 plait_status plait_graph_add_storage(plait_graph *graph, const plait_graph_storage *row, uint32_t *out) {
     PLAIT_TRY(plait_grow(&graph->storages, &graph->storage_capacity, graph->n_storages + 1, sizeof *row,
                          PLAIT_GRAPH_MAX_ENTRIES, "graph storages"));
@@ -223,7 +249,8 @@ plait_status plait_graph_add_storage(plait_graph *graph, const plait_graph_stora
     return PLAIT_OK;
 }
 
-/* A name that must be new among those of its kind. */
+/* A name that must be new among those of its kind. Kinds have name spaces of their own: an input and an output may
+ * share a name, as in "x" in, "x" out. */
 static plait_status claim_name(plait_graph *graph, const char *kind, const char *name, uint32_t tensor) {
     size_t n = strlen(kind) + 1 + strlen(name);
     char *key = plait_arena_alloc(&graph->arena, 1, n + 1);
@@ -237,6 +264,9 @@ static plait_status claim_name(plait_graph *graph, const char *kind, const char 
     return plait_map_put(&graph->builder->names, key, n, tensor, NULL);
 }
 
+/* Order matters where something can fail half way: rows get room first, then the name is claimed, then both rows are
+ * written. A root covers its storage: dense, from its first byte. Weights have no bounded dim, they are loaded once; of
+ * quantised types dim 0 is cut into blocks, which a dim at run time could split. */
 static plait_status add_root(plait_graph *graph, const char *kind_name, plait_storage_kind kind,
                              const char *name, plait_dtype dtype, plait_shape shape, uint32_t *out) {
     plait_graph_tensor row = {.rank = shape.rank, .node = PLAIT_NO_NODE, .shape.dtype = dtype};
@@ -275,6 +305,7 @@ static plait_status add_root(plait_graph *graph, const char *kind_name, plait_st
     return plait_graph_add_tensor(graph, &row, out);
 }
 
+/* Every message says which kind and name was declared. */
 static plait_tensor root(plait_graph *graph, const char *kind_name, plait_storage_kind kind, const char *name,
                          plait_dtype dtype, plait_shape shape) {
     plait_tensor tensor = PLAIT_NO_TENSOR;
@@ -292,6 +323,7 @@ plait_tensor plait_weight(plait_graph *graph, const char *name, plait_dtype dtyp
     return root(graph, "weight", PLAIT_STORAGE_WEIGHT, name, dtype, shape);
 }
 
+/* A weight of the graph as it is being built; not after sealing, when names are gone. */
 bool plait_graph_known_weight(const plait_graph *graph, const char *name, plait_tensor *out) {
     char key[sizeof "weight/" + PLAIT_MAX_NAME];
     int n = snprintf(key, sizeof key, "weight/%s", name);
@@ -303,6 +335,8 @@ plait_tensor plait_state(plait_graph *graph, const char *name, plait_dtype dtype
     return root(graph, "state", PLAIT_STORAGE_STATE, name, dtype, shape);
 }
 
+/* An output shows a tensor, view or not; several may show the same one. That it is the newest value of its storage can
+ * only be told when the graph is whole (seal.c). */
 static plait_status add_output(plait_graph *graph, const char *name, plait_tensor tensor) {
     plait_graph_output row = {.tensor = tensor.id};
     if (!plait_graph_row(graph, tensor))
@@ -322,6 +356,7 @@ void plait_output(plait_graph *graph, const char *name, plait_tensor tensor) {
         plait_graph_fail(graph, plait_error_context(status, "output \"%.60s\"", name ? name : ""));
 }
 
+/* NULL or "" ends it. Not nested: the caller gives the whole prefix. */
 void plait_graph_scope(plait_graph *graph, const char *prefix) {
     if (plait_graph_closed(graph)) return;
     const char *copy = "";
@@ -332,6 +367,7 @@ void plait_graph_scope(plait_graph *graph, const char *prefix) {
     graph->builder->scope = copy;
 }
 
+/* Nodes and stored values that follow belong to this block, until the next call. */
 void plait_graph_block(plait_graph *graph, int block) {
     if (plait_graph_closed(graph)) return;
     if (block < -1 || block >= PLAIT_GRAPH_MAX_BLOCKS)
@@ -341,6 +377,7 @@ void plait_graph_block(plait_graph *graph, int block) {
         graph->builder->block = block;
 }
 
+/* Renames the node that makes the tensor, and the storages that it made, since values are called after their nodes. */
 plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tensor) {
     plait_graph_tensor *row = plait_graph_row(graph, tensor);
     if (plait_graph_closed(graph)) return PLAIT_NO_TENSOR;
@@ -360,6 +397,8 @@ plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tens
     return tensor;
 }
 
+/* What is packed into a weight, as data: later passes that cut it must not cut through a granule of a part. The parts
+ * cover the axis exactly. */
 static plait_status add_parts(plait_graph *graph, plait_tensor tensor, int axis, const plait_part *parts,
                               int n) {
     const plait_graph_tensor *row = plait_graph_row(graph, tensor);

@@ -25,6 +25,7 @@ typedef struct rebuild {
 
 /* ---- what is taken over ---- */
 
+/* By name: dims were declared again before, in their order. */
 static plait_dim dim_of(const rebuild *r, const plait_extent *extent) {
     const plait_graph_dim_row *row = &r->from->dims[extent->dim];
     plait_dim n = plait_graph_dim(r->to, row->name, row->bound);
@@ -32,6 +33,7 @@ static plait_dim dim_of(const rebuild *r, const plait_extent *extent) {
     return plain ? n : plait_graph_derived_dim(r->to, n, extent->a, extent->b, extent->c);
 }
 
+/* As the builder takes shapes: bounded dims as references. */
 static plait_shape shape_of(const rebuild *r, const plait_graph_tensor *tensor) {
     plait_shape shape = {.rank = tensor->rank};
     for (int i = 0; i < tensor->rank; i++) {
@@ -41,6 +43,7 @@ static plait_shape shape_of(const rebuild *r, const plait_graph_tensor *tensor) 
     return shape;
 }
 
+/* Also in its block, with its parts. */
 static plait_tensor add_root(rebuild *r, const plait_graph_tensor *tensor) {
     const plait_graph_storage *row = &r->from->storages[tensor->storage];
     plait_shape shape = shape_of(r, tensor);
@@ -58,6 +61,8 @@ static plait_tensor add_root(rebuild *r, const plait_graph_tensor *tensor) {
 
 /* ---- copies ---- */
 
+/* Named after its reader, in its reader's block; a name that would be too long becomes "copy". origins[] of a copy lies
+ * behind all nodes of `from`. */
 static void add_copy(rebuild *r, size_t k) {
     const plait_graph_node *reader = &r->from->nodes[r->copies[k].reader];
     char name[PLAIT_MAX_NAME + 8];
@@ -68,6 +73,8 @@ static void add_copy(rebuild *r, size_t k) {
     plait_named(r->to, strlen(name) < PLAIT_MAX_NAME ? name : "copy", r->copied[k]);
 }
 
+/* Copies that stand before their reader are added just before it, in the order of the list, which is that of readers.
+ */
 static void add_node(rebuild *r, uint32_t n) {
     const plait_graph_node *node = &r->from->nodes[n];
     plait_tensor inputs[PLAIT_MAX_INPUTS] = {{0}}, outputs[PLAIT_MAX_OUTPUTS];
@@ -88,10 +95,12 @@ static void add_node(rebuild *r, uint32_t n) {
     for (int o = 0; o < node->n_outputs; o++) r->now[node->outputs[o]] = outputs[o];
 }
 
+/* Right behind what makes the tensor. */
 static void add_early(rebuild *r, uint32_t tensor) {
     for (uint32_t k = r->early[tensor]; k; k = r->next_early[k - 1]) add_copy(r, k - 1);
 }
 
+/* Tensors are walked in their order, which is the order of calls: roots, views, and nodes at their first output. */
 static plait_status add_all(rebuild *r) {
     const plait_graph *from = r->from;
     for (size_t d = 0; d < from->n_dims; d++) /* dims keep their numbers */
@@ -113,6 +122,8 @@ static plait_status add_all(rebuild *r) {
     return plait_graph_seal(r->to);
 }
 
+/* Early copies of a tensor are linked in the order of the list. `instead` must name copies of just the tensors that the
+ * inputs are; the proof looks at that (plan/verify_copies.c). */
 plait_status plait_graph_with_copies(const plait_graph **out, const plait_graph *graph,
                                      const plait_graph_copy *copies, size_t n_copies, const uint32_t *instead,
                                      uint32_t *out_origins) {

@@ -29,6 +29,7 @@ static size_t scope_bytes(const char *name) {
     return dot ? (size_t)(dot - name) : 0;
 }
 
+/* Through the escape as well, since names of dims may be quoted in it. */
 static void print_shape_label(const plait_graph *graph, uint32_t t, plait_strbuf *s) {
     plait_strbuf shape;
     plait_strbuf_init(&shape, 0);
@@ -40,6 +41,8 @@ static void print_shape_label(const plait_graph *graph, uint32_t t, plait_strbuf
 
 /* ---- boxes ---- */
 
+/* A line for what it is called, one for its op if that says more, one for its attributes. Nodes that write in place are
+ * warmer. */
 static void print_node(const plait_graph *graph, uint32_t n, plait_strbuf *s) {
     const plait_graph_node *node = &graph->nodes[n];
     size_t scope = scope_bytes(node->name);
@@ -77,6 +80,7 @@ static void print_nodes(const plait_graph *graph, plait_strbuf *s) {
     if (open) plait_strbuf_append(s, "  }\n");
 }
 
+/* Boxes of inputs, weights and states by colour; a weight's box has a suffix for each use. */
 static void print_root(const plait_graph *graph, uint32_t storage, const char *suffix, plait_strbuf *s) {
     static const char *const fills[] = {"#ffffff", "#dff2df", "#f1f1f1", "#fbe3c8"};
     const plait_graph_storage *row = &graph->storages[storage];
@@ -99,6 +103,7 @@ static void print_source(const plait_graph *graph, uint32_t t, const char *suffi
         plait_strbuf_printf(s, "  s%u%s", tensor->storage, suffix);
 }
 
+/* Edges are labelled with the shape that is read, where that is not the box's own. */
 static void print_edge(const plait_graph *graph, uint32_t t, const char *suffix, const char *target,
                        plait_strbuf *s) {
     bool labelled = graph->tensors[t].base || graph->tensors[t].node != PLAIT_NO_NODE;
@@ -117,6 +122,7 @@ static void print_use(const plait_graph *graph, uint32_t t, const char *target, 
     print_edge(graph, t, weight ? suffix : "", target, s);
 }
 
+/* Weights' boxes are printed here, beside their use. */
 static void print_edges(const plait_graph *graph, plait_strbuf *s) {
     char target[32], suffix[32];
     for (uint32_t n = 0; n < graph->n_nodes; n++)
@@ -136,6 +142,7 @@ static void print_edges(const plait_graph *graph, plait_strbuf *s) {
     }
 }
 
+/* Boxes that several edges share come first; weights' come with their edges. */
 plait_status plait_graph_print_dot(const plait_graph *graph, char **out_text) {
     plait_strbuf s;
     plait_strbuf_init(&s, 0);

@@ -24,6 +24,7 @@ typedef struct writer {
     size_t n;
 } writer;
 
+/* Both passes go through here, so they count and write the same. */
 static void put(writer *w, uint32_t word) {
     if (w->words) w->words[w->n] = word;
     w->n++;
@@ -45,7 +46,7 @@ static void put_name(writer *w, const char *name) {
     w->n += words;
 }
 
-/* Dims behind the rank are 1. */
+/* Dims behind the rank are 1. The rank is in the word before. */
 static void put_dims(writer *w, const int64_t *dims, int rank) {
     for (int i = 0; i < rank; i++) put64(w, (uint64_t)dims[i]);
 }
@@ -59,6 +60,7 @@ static void put_outer(writer *w, const plait_extent *outer) {
     put64(w, (uint64_t)outer->c);
 }
 
+/* Strides are not told: roots are dense. */
 static void put_root(writer *w, const plait_graph_storage *storage, const plait_graph_tensor *tensor) {
     put(w, ROOT | (uint32_t)storage->kind << 8 | (uint32_t)tensor->rank << 16);
     put(w, (uint32_t)tensor->shape.dtype);
@@ -75,6 +77,7 @@ static void put_root(writer *w, const plait_graph_storage *storage, const plait_
     }
 }
 
+/* Strides and offset as they are, so all forms of view are one. */
 static void put_view(writer *w, const plait_graph_tensor *tensor) {
     put(w, VIEW | (uint32_t)tensor->rank << 16);
     put(w, tensor->base);
@@ -84,6 +87,8 @@ static void put_view(writer *w, const plait_graph_tensor *tensor) {
     put_outer(w, &tensor->outer);
 }
 
+/* Shapes of results follow from the op's rule. Attributes that have their initial value are left out, the word before
+ * says which are told; floats are compared by their bits. */
 static void put_node(writer *w, const plait_graph_node *node) {
     put(w, NODE | (uint32_t)node->n_inputs << 8 | (uint32_t)node->op->id << 16);
     for (int i = 0; i < node->n_inputs; i++) put(w, node->inputs[i]);
@@ -97,6 +102,7 @@ static void put_node(writer *w, const plait_graph_node *node) {
     put(w, (uint32_t)node->block);
 }
 
+/* In the order of tensor ids, which is the order of the calls. */
 static void put_graph(writer *w, const plait_graph *graph) {
     put(w, (uint32_t)graph->n_dims);
     for (size_t d = 0; d < graph->n_dims; d++) {
@@ -120,6 +126,7 @@ static void put_graph(writer *w, const plait_graph *graph) {
     }
 }
 
+/* The hash is of all words: it decides quickly that graphs differ, never that they are equal. */
 plait_status plait_graph_identify(plait_graph *graph) {
     writer count = {0}, w = {0};
     put_graph(&count, graph);

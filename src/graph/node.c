@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+/* Cheap, and called everywhere: a use is filled in place, nothing is allocated. Absent inputs are zeroed. */
 void plait_graph_use(const plait_graph *graph, uint32_t node, const int64_t *values, plait_op_use *out) {
     const plait_graph_node *row = &graph->nodes[node];
     memset(out, 0, sizeof *out);
@@ -41,6 +42,10 @@ static plait_status note_extent(const plait_factors *factors, int factor, const 
     return PLAIT_OK;
 }
 
+/* A factor is one index of the op, so a bounded dim of an input bounds its factor, and every output dim that is this
+ * factor alone. Refused are products with a bounded index, two bounded dims in one output, and one that is not
+ * outermost: strides and offsets must not depend on a value. Inputs that bound one factor by other extents would
+ * disagree at run time how long it is, even where their bounds are equal. */
 plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op_use *use,
                                         const plait_tensor *inputs, plait_extent *out_extents) {
     plait_factors room;
@@ -90,6 +95,7 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
 
 /* ---- gathering ---- */
 
+/* By name, in any order; what is not given has its initial value. */
 static plait_status set_attrs(plait_op_use *use, const plait_attr_value *values, int n) {
     bool given[PLAIT_MAX_ATTRS] = {0};
     const plait_op *op = use->op;
@@ -109,6 +115,8 @@ static plait_status set_attrs(plait_op_use *use, const plait_attr_value *values,
     return PLAIT_OK;
 }
 
+/* An operand must be the newest value of its storage: at run time the bytes of an older one are gone. id 0 is an absent
+ * input, which the shape rule accepts or not. */
 static plait_status set_inputs(const plait_graph *graph, plait_op_use *use, const plait_tensor *inputs,
                                int n) {
     if (n < 0 || n > PLAIT_MAX_INPUTS)
@@ -133,7 +141,8 @@ static plait_status set_inputs(const plait_graph *graph, plait_op_use *use, cons
 
 /* ---- appending ---- */
 
-/* Output 0 of an op that writes in place: a new value in the storage that it writes. */
+/* Output 0 of an op that writes in place: a new value in the storage that it writes. It has type, shape and place of
+ * what it writes, whatever the shape rule derived. */
 static plait_status in_place_row(const plait_graph *graph, const plait_op *op, const plait_tensor *inputs,
                                  plait_graph_tensor *row) {
     const plait_graph_tensor *target = plait_graph_row(graph, inputs[op->writes_input]);
@@ -149,6 +158,7 @@ static plait_status in_place_row(const plait_graph *graph, const plait_op *op, c
     return PLAIT_OK;
 }
 
+/* Before anything is written: with this the rest of append_node() cannot fail half way. */
 static plait_status reserve_rows(plait_graph *graph, int n_outputs) {
     size_t n = (size_t)n_outputs;
     PLAIT_TRY(plait_grow(&graph->tensors, &graph->tensor_capacity, graph->n_tensors + n,
@@ -159,6 +169,8 @@ static plait_status reserve_rows(plait_graph *graph, int n_outputs) {
                       PLAIT_GRAPH_MAX_ENTRIES, "graph nodes");
 }
 
+/* A node's outputs get consecutive ids, on which text and rebuilding rely. Storages of new values are named after the
+ * node, and belong to its block. */
 static plait_status append_node(plait_graph *graph, const plait_op_use *use, const plait_tensor *inputs,
                                 const plait_extent *extents) {
     plait_graph_node node = {.op = use->op,
@@ -198,6 +210,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
     return PLAIT_OK;
 }
 
+/* Operands, attributes, the op's rule, bounded dims, then the row: each step needs the ones before. */
 static plait_status add_node(plait_graph *graph, plait_op_use *use, const plait_tensor *inputs, int n_inputs,
                              const plait_attr_value *attrs, int n_attrs) {
     plait_extent extents[PLAIT_MAX_OUTPUTS];
@@ -208,6 +221,8 @@ static plait_status add_node(plait_graph *graph, plait_op_use *use, const plait_
     return append_node(graph, use, inputs, extents);
 }
 
+/* Errors say number, scope and op of the node that would have been. `outputs` may be NULL for who wants the first only.
+ */
 plait_tensor plait_apply(plait_graph *graph, plait_op_id op, const plait_tensor *inputs, int n_inputs,
                          const plait_attr_value *attrs, int n_attrs, plait_tensor *outputs, int n_outputs) {
     for (int o = 0; outputs && o < n_outputs; o++) outputs[o] = PLAIT_NO_TENSOR;

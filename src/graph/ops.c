@@ -15,6 +15,7 @@ plait_tensor plait_scale(plait_graph *graph, plait_tensor x, double factor) {
     return plait_apply(graph, PLAIT_OP_scale, &x, 1, attrs, COUNT(attrs), NULL, 1);
 }
 
+/* 0 stands for "usual" in the options' structs, which are mostly left zeroed. */
 static double or_default(double value, double otherwise) {
     return value != 0 ? value : otherwise;
 }
@@ -36,6 +37,7 @@ plait_tensor plait_rope(plait_graph *graph, plait_tensor x, plait_tensor positio
     return plait_apply(graph, PLAIT_OP_rope, inputs, COUNT(inputs), attrs, COUNT(attrs), NULL, 1);
 }
 
+/* k and v are what the caches' writes returned, so that attention comes after them. */
 plait_tensor plait_attention(plait_graph *graph, const plait_attention_inputs *inputs,
                              const plait_attention_options *options) {
     const plait_tensor tensors[] = {inputs->q,         inputs->k,     inputs->v,    inputs->positions,
@@ -53,6 +55,7 @@ plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor
     return plait_apply(graph, PLAIT_OP_kv_write, inputs, COUNT(inputs), NULL, 0, NULL, 1);
 }
 
+/* Both are poison after a failure. */
 void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values,
                  plait_tensor *out_ids) {
     const plait_attr_value attrs[] = {PLAIT_INT("k", n)};

@@ -1,6 +1,9 @@
-/* The way back from text (its form is described in text.c) to a graph. Every line becomes a call of the builder, so
- * all rules of shapes, names and order are checked again by the same code; then the text's own shapes must agree.
- * Text may come from anywhere: nothing here trusts a count, a length or a number.
+/* The way back from text (its form is described in text.c) to a graph. Every line becomes a call of the builder, so all
+ * rules of shapes, names and order are checked again by the same code; then the text's own shapes must agree. Text may
+ * come from anywhere: nothing here trusts a count, a length or a number.
+ *
+ * A parser by hand, a line at a time: `at` runs through the line, nothing ever looks beyond its end, and what a call
+ * takes is either understood whole or an error.
  *
  * Not here: any rule about graphs. Invariant: what is returned is sealed; a failure names the line. */
 #include "graph/build.h"
@@ -21,6 +24,7 @@ enum { MAX_TEXT_BYTES = 1 << 28 };
 
 /* ---- words of a line ---- */
 
+/* What stands there instead, in a few characters that a terminal can show. */
 static plait_status expected(const parser *p, const char *what) {
     size_t n = (size_t)(p->end - p->at);
     char found[24] = "the end of the line";
@@ -36,7 +40,7 @@ static void skip_spaces(parser *p) {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t')) p->at++;
 }
 
-/* Takes the text if it is next. */
+/* Takes the text if it is next. By prefix: callers give the space or mark that must follow, where letters could. */
 static bool accept(parser *p, const char *text) {
     skip_spaces(p);
     size_t n = strlen(text);
@@ -65,12 +69,13 @@ static plait_status take_word(parser *p, const char *what, char *out) {
     return PLAIT_OK;
 }
 
+/* Lower case, as printed. */
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* One character of a quoted text; -1 when it is broken. */
+/* One character of a quoted text; -1 when it is broken. A NUL cannot be part of a name, escaped or not. */
 static int quoted_char(parser *p) {
     unsigned char c = (unsigned char)*p->at++;
     if (c != '\\') return c < ' ' || c == 0x7f ? -1 : c;
@@ -83,6 +88,7 @@ static int quoted_char(parser *p) {
     return high < 0 || low < 0 || code == 0 ? -1 : code;
 }
 
+/* The buffer has a limit of its own, if the caller gave it one. */
 static plait_status take_quoted(parser *p, const char *what, plait_strbuf *out) {
     skip_spaces(p);
     if (p->at == p->end || *p->at != '"') return expected(p, what);
@@ -107,6 +113,8 @@ static plait_status take_name(parser *p, const char *what, char *out) {
     return plait_error_context(status, "%s", what);
 }
 
+/* Reads towards the negative, because that side reaches one further; a number out of range is no number, and `at` stays
+ * in front of it. */
 static plait_status take_int(parser *p, const char *what, int64_t *out) {
     skip_spaces(p);
     const char *begin = p->at;
@@ -128,6 +136,7 @@ static plait_status take_int(parser *p, const char *what, int64_t *out) {
 
 /* ---- dims and shapes ---- */
 
+/* Quoted, or bare where it looks like an identifier. */
 static plait_status take_dim_name(parser *p, char *out) {
     skip_spaces(p);
     return p->at < p->end && *p->at == '"' ? take_name(p, "a dim's name", out) : take_word(p, "a dim", out);
@@ -145,6 +154,8 @@ static plait_status find_dim(parser *p, plait_dim *out) {
     return plait_error(PLAIT_CORRUPT, "there is no dim \"%s\"", name);
 }
 
+/* A size, a named dim, or one derived from it. Negative sizes are refused here: the builder would take them for
+ * references. */
 static plait_status take_dim(parser *p, plait_dim *out) {
     int64_t a, b, c;
     plait_dim n;
@@ -165,6 +176,7 @@ static plait_status take_dim(parser *p, plait_dim *out) {
     return plait_graph_first_error(p->graph);
 }
 
+/* One to four dims; the builder looks at the rest. */
 static plait_status take_shape(parser *p, plait_shape *out) {
     plait_shape shape = {0};
     PLAIT_TRY(expect(p, "["));
@@ -177,6 +189,7 @@ static plait_status take_shape(parser *p, plait_shape *out) {
     return expect(p, "]");
 }
 
+/* Names as printed first, which a walk finds quickly; everything else is the common parser's, with its messages. */
 static plait_status take_dtype(parser *p, plait_dtype *out) {
     char word[PLAIT_MAX_NAME];
     PLAIT_TRY(take_word(p, "a type", word));
@@ -202,6 +215,7 @@ static plait_status take_tensor(parser *p, bool absent, plait_tensor *out) {
 
 /* ---- lines ---- */
 
+/* Declared once, before use: the text is not the builder, which would take a repetition. */
 static plait_status parse_dim(parser *p) {
     char name[PLAIT_MAX_NAME];
     int64_t bound;
@@ -214,6 +228,7 @@ static plait_status parse_dim(parser *p) {
     return plait_graph_first_error(p->graph);
 }
 
+/* Names of outputs are checked by the builder. */
 static plait_status parse_output(parser *p) {
     char name[PLAIT_MAX_NAME];
     plait_tensor tensor;
@@ -223,6 +238,7 @@ static plait_status parse_output(parser *p) {
     return plait_graph_first_error(p->graph);
 }
 
+/* What does not fit 32 bits becomes a number that the builder refuses. */
 static plait_status parse_block(parser *p) {
     int64_t block;
     PLAIT_TRY(take_int(p, "a block", &block));
@@ -230,6 +246,8 @@ static plait_status parse_block(parser *p) {
     return plait_graph_first_error(p->graph);
 }
 
+/* Until the end of the line. Names are kept in a table that moves while it grows, so pointers to them are taken at the
+ * end. */
 static plait_status parse_parts(parser *p, plait_tensor tensor) {
     int64_t axis;
     plait_part *parts = NULL;
@@ -258,6 +276,7 @@ static plait_status parse_parts(parser *p, plait_tensor tensor) {
     return status;
 }
 
+/* The shape is the text's own here: nothing else says it. */
 static plait_status parse_root(parser *p, const char *kind) {
     char name[PLAIT_MAX_NAME];
     plait_dtype dtype;
@@ -276,6 +295,7 @@ static plait_status parse_root(parser *p, const char *kind) {
     return accept(p, "parts") ? parse_parts(p, tensor) : PLAIT_OK;
 }
 
+/* All views have one form, in whichever way they were made. */
 static plait_status parse_view(parser *p) {
     plait_tensor base;
     plait_shape shape;
@@ -294,6 +314,7 @@ static plait_status parse_view(parser *p) {
     return plait_graph_first_error(p->graph);
 }
 
+/* Finds where the number ends, as other words may follow; then all of it must be one finite decimal number. */
 static plait_status take_float(parser *p, double *out) {
     skip_spaces(p);
     size_t n = 0;
@@ -307,6 +328,7 @@ static plait_status take_float(parser *p, double *out) {
     return PLAIT_OK;
 }
 
+/* By the kind that the op's row says. */
 static plait_status take_attr(parser *p, const plait_op *op, const char *name, plait_attr *out) {
     int index = plait_op_attr_index(op, name);
     plait_dtype dtype;
@@ -320,7 +342,8 @@ static plait_status take_attr(parser *p, const plait_op *op, const char *name, p
     return PLAIT_OK;
 }
 
-/* The text's word on an output must be what the shape rules say. */
+/* The text's word on an output must be what the shape rules say. The row is looked up again behind take_shape(), which
+ * may add extents. */
 static plait_status check_result(parser *p, uint32_t id) {
     const plait_graph_tensor *made = &p->graph->tensors[id];
     plait_dtype dtype;
@@ -345,6 +368,8 @@ static plait_status check_result(parser *p, uint32_t id) {
     return status;
 }
 
+/* Inputs, attributes, then the builder's call, then the text's word on the results. Tables on the stack have the sizes
+ * that ops can have at most. */
 static plait_status apply(parser *p, const plait_op *op, const char *name, int n_ids) {
     plait_tensor inputs[PLAIT_MAX_INPUTS], outputs[PLAIT_MAX_OUTPUTS];
     plait_attr_value attrs[PLAIT_MAX_ATTRS];
@@ -400,6 +425,7 @@ static plait_status parse_made(parser *p) {
     return apply(p, op, name, n);
 }
 
+/* Version 1 is all there is. The graph's name may be anything, it is not compared. */
 static plait_status parse_first(parser *p) {
     int64_t version;
     plait_strbuf name;
@@ -417,6 +443,7 @@ static plait_status parse_first(parser *p) {
     return status;
 }
 
+/* Empty lines and comments are passed over; behind what was understood nothing may follow. */
 static plait_status parse_line(parser *p) {
     skip_spaces(p);
     if (p->at == p->end || *p->at == '#') return PLAIT_OK;
@@ -438,6 +465,7 @@ static plait_status parse_line(parser *p) {
     return p->at == p->end ? PLAIT_OK : expected(p, "the end of the line");
 }
 
+/* Sealing ends it, with the checks of a whole graph. */
 static plait_status parse_lines(parser *p, const char *text, size_t n_bytes) {
     if (n_bytes > MAX_TEXT_BYTES)
         return plait_error(PLAIT_LIMIT, "%zu bytes of text, at most %d", n_bytes, MAX_TEXT_BYTES);
@@ -454,6 +482,7 @@ static plait_status parse_lines(parser *p, const char *text, size_t n_bytes) {
     return plait_graph_seal(p->graph);
 }
 
+/* n_bytes 0 with whatever pointer is an empty text. */
 plait_status plait_graph_parse(const char *text, size_t n_bytes, plait_graph **out) {
     parser p = {0};
     plait_status status = n_bytes ? parse_lines(&p, text, n_bytes) : parse_lines(&p, "", 0);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks the nodes whose results reach an output or that write state. */
+/* Marks the nodes whose results reach an output or that write state. Backwards, as makers have smaller numbers than
+ * readers: one pass. */
 static plait_status mark_used(const plait_graph *graph, bool *used) {
     for (size_t o = 0; o < graph->n_outputs; o++) {
         uint32_t node = graph->tensors[graph->outputs[o].tensor].node;
@@ -26,6 +27,8 @@ static plait_status mark_used(const plait_graph *graph, bool *used) {
     return PLAIT_OK;
 }
 
+/* Faults that no single call can see: a node that nobody needs (mostly a forgotten output, which would cost time in
+ * every step), an output whose storage was written since, a graph that does nothing. */
 static plait_status check_whole(const plait_graph *graph) {
     bool *used = plait_alloc_array(graph->n_nodes, sizeof *used);
     if (!used) return plait_error_memory("sealing a graph", graph->n_nodes);
@@ -50,6 +53,8 @@ static plait_status check_whole(const plait_graph *graph) {
     return status;
 }
 
+/* Again on a sealed graph: OK, nothing happens. A failure leaves the graph open; what needs the builder (names) ends
+ * with it. */
 plait_status plait_graph_seal(plait_graph *graph) {
     if (graph->sealed) return PLAIT_OK;
     if (graph->builder->first.status != PLAIT_OK) return plait_error_raise(&graph->builder->first);
@@ -63,12 +68,15 @@ plait_status plait_graph_seal(plait_graph *graph) {
     return PLAIT_OK;
 }
 
+/* The reference by which the caller could have written the extent; 0 if nobody ever named it, as for extents that ops
+ * derived. */
 static plait_dim dim_name(const plait_graph *graph, const plait_extent *extent) {
     for (size_t i = 0; i < graph->n_extents; i++)
         if (plait_extent_equal(&graph->extents[i], extent)) return -1 - (plait_dim)i;
     return 0;
 }
 
+/* Works on open and sealed graphs. */
 plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor, plait_tensor_info *out) {
     const plait_graph_tensor *row = plait_graph_row(graph, tensor);
     if (!row)
@@ -91,6 +99,8 @@ plait_status plait_tensor_describe(const plait_graph *graph, plait_tensor tensor
     return PLAIT_OK;
 }
 
+/* Outputs first: where an output has the name of an input, it is what a caller asks about. By a walk, as names' map is
+ * gone with the builder. */
 plait_status plait_graph_find(const plait_graph *graph, const char *name, plait_tensor *out) {
     for (size_t o = 0; o < graph->n_outputs; o++)
         if (strcmp(graph->outputs[o].name, name) == 0) return out->id = graph->outputs[o].tensor, PLAIT_OK;

@@ -25,6 +25,7 @@
 
 /* ---- pieces ---- */
 
+/* Bytes above 0x7f are left: names may be UTF-8. */
 void plait_graph_print_quoted(plait_strbuf *s, const char *name) {
     plait_strbuf_append_char(s, '"');
     for (; *name; name++) {
@@ -50,6 +51,7 @@ static void print_dim_name(plait_strbuf *s, const char *name) {
         plait_graph_print_quoted(s, name);
 }
 
+/* Written out where it is not the dim itself; parse.c derives it again. */
 static void print_extent(const plait_graph *graph, const plait_extent *extent, plait_strbuf *s) {
     const char *name = graph->dims[extent->dim].name;
     bool itself = extent->a == 1 && extent->b == 0 && extent->c == 1;
@@ -58,6 +60,7 @@ static void print_extent(const plait_graph *graph, const plait_extent *extent, p
     if (!itself) plait_strbuf_printf(s, "+%lld)/%lld", (long long)extent->b, (long long)extent->c);
 }
 
+/* As many dims as the rank says, the bounded one by name. */
 void plait_graph_print_shape(const plait_graph *graph, const plait_graph_tensor *tensor, plait_strbuf *s) {
     for (int i = 0; i < tensor->rank; i++) {
         plait_strbuf_append(s, i ? ", " : "[");
@@ -69,6 +72,7 @@ void plait_graph_print_shape(const plait_graph *graph, const plait_graph_tensor 
     plait_strbuf_append_char(s, ']');
 }
 
+/* Floats in the shortest form that reads back to the same bits. */
 static void print_attr(const plait_attr_row *row, plait_attr value, plait_strbuf *s) {
     char number[32];
     plait_strbuf_printf(s, " %s=", row->name);
@@ -83,6 +87,7 @@ static void print_attr(const plait_attr_row *row, plait_attr value, plait_strbuf
     }
 }
 
+/* Required ones always, so that a reader sees what there is. */
 void plait_graph_print_attrs(const plait_graph_node *node, plait_strbuf *s) {
     for (int i = 0; i < node->op->n_attrs; i++) {
         const plait_attr_row *row = &node->op->attrs[i];
@@ -103,6 +108,7 @@ const char *plait_storage_kind_name(plait_storage_kind kind) {
 
 /* ---- lines ---- */
 
+/* Parts behind the shape, where there are any. */
 static void print_root(const plait_graph *graph, const plait_graph_tensor *tensor, plait_strbuf *s) {
     const plait_graph_storage *storage = &graph->storages[tensor->storage];
     plait_strbuf_printf(s, "%s ", plait_storage_kind_name(storage->kind));
@@ -118,6 +124,7 @@ static void print_root(const plait_graph *graph, const plait_graph_tensor *tenso
     }
 }
 
+/* All strides, also of dims of 1: the text is exact, not pretty. */
 static void print_view(const plait_graph *graph, const plait_graph_tensor *tensor, plait_strbuf *s) {
     const int64_t *strides = tensor->shape.strides;
     plait_strbuf_printf(s, "view %%%u ", tensor->base);
@@ -127,6 +134,8 @@ static void print_view(const plait_graph *graph, const plait_graph_tensor *tenso
                         (unsigned long long)tensor->offset);
 }
 
+/* Types and shapes of outputs are told though they follow from the op: a reader need not know its rules, and parse.c
+ * compares them. */
 static void print_node(const plait_graph *graph, const plait_graph_node *node, plait_strbuf *s) {
     plait_strbuf_printf(s, "%s ", node->op->name);
     plait_graph_print_quoted(s, node->name);
@@ -173,6 +182,7 @@ static size_t print_row(const plait_graph *graph, size_t t, int32_t *block, plai
     return next;
 }
 
+/* An open graph prints what it holds so far. */
 plait_status plait_graph_print(const plait_graph *graph, char **out_text) {
     plait_strbuf s;
     plait_strbuf_init(&s, 0);
@@ -199,6 +209,7 @@ plait_status plait_graph_print(const plait_graph *graph, char **out_text) {
 
 /* ---- equality ---- */
 
+/* Everything that a row of the table says, ids included: equal graphs were built in the same order. */
 static bool equal_storages(const plait_graph_storage *a, const plait_graph_storage *b) {
     if (a->kind != b->kind || strcmp(a->name, b->name) != 0 || a->size_bytes != b->size_bytes ||
         a->root != b->root || a->writer != b->writer || a->block != b->block || a->n_parts != b->n_parts ||
@@ -211,6 +222,7 @@ static bool equal_storages(const plait_graph_storage *a, const plait_graph_stora
     return true;
 }
 
+/* `span_bytes` follows from the rest. */
 static bool equal_tensors(const plait_graph_tensor *a, const plait_graph_tensor *b) {
     return a->shape.dtype == b->shape.dtype &&
            memcmp(a->shape.dims, b->shape.dims, sizeof a->shape.dims) == 0 &&
@@ -220,6 +232,7 @@ static bool equal_tensors(const plait_graph_tensor *a, const plait_graph_tensor 
            a->output_index == b->output_index && a->base == b->base;
 }
 
+/* Attributes by their bits. */
 static bool equal_nodes(const plait_graph_node *a, const plait_graph_node *b) {
     return a->op == b->op && strcmp(a->name, b->name) == 0 && a->n_inputs == b->n_inputs &&
            a->n_outputs == b->n_outputs && a->present == b->present && a->block == b->block &&
@@ -228,6 +241,8 @@ static bool equal_nodes(const plait_graph_node *a, const plait_graph_node *b) {
            memcmp(a->attrs, b->attrs, (size_t)a->op->n_attrs * sizeof a->attrs[0]) == 0;
 }
 
+/* Table by table, for tests of print and parse; who looks for equal graphs in earnest compares words
+ * (plait_graph_same). */
 bool plait_graph_equal(const plait_graph *a, const plait_graph *b) {
     if (strcmp(a->name, b->name) != 0 || a->n_dims != b->n_dims || a->n_storages != b->n_storages ||
         a->n_tensors != b->n_tensors || a->n_nodes != b->n_nodes || a->n_outputs != b->n_outputs)

@@ -18,6 +18,8 @@ typedef struct finder {
     size_t n_slots;
 } finder;
 
+/* The multiplier is 2^64 divided by the golden ratio, odd; the shift brings high bits down to where slots are chosen.
+ */
 static uint64_t mix(uint64_t h, uint64_t value) {
     h = (h ^ value) * 0x9E3779B97F4A7C15u;
     return h ^ h >> 29;
@@ -27,6 +29,7 @@ static plait_storage_kind kind_of(const plait_graph *graph, const plait_graph_te
     return graph->storages[tensor->storage].kind;
 }
 
+/* Once for each tensor rather than for each operand that shows it. */
 static uint64_t hash_shape(const plait_graph *graph, const plait_graph_tensor *tensor) {
     uint64_t h = (uint64_t)tensor->shape.dtype << 8 | (uint64_t)kind_of(graph, tensor);
     for (int i = 0; i < PLAIT_MAX_RANK; i++) h = mix(h, (uint64_t)tensor->shape.dims[i]);
@@ -36,6 +39,7 @@ static uint64_t hash_shape(const plait_graph *graph, const plait_graph_tensor *t
     return mix(mix(mix(h, (uint64_t)tensor->outer.a), (uint64_t)tensor->outer.b), (uint64_t)tensor->outer.c);
 }
 
+/* Absent inputs count as a shape of their own. */
 static uint64_t hash_node(const finder *f, const plait_graph_node *node) {
     uint64_t h = mix((uint64_t)node->op->id, node->present);
     for (int i = 0; i < node->op->n_attrs; i++) h = mix(h, (uint64_t)node->attrs[i].i);
@@ -44,6 +48,7 @@ static uint64_t hash_node(const finder *f, const plait_graph_node *node) {
     return h;
 }
 
+/* Hashes first: different shapes nearly always end there. */
 static bool same_shape(const finder *f, uint32_t a, uint32_t b) {
     const plait_graph_tensor *x = &f->graph->tensors[a], *y = &f->graph->tensors[b];
     return f->shapes[a] == f->shapes[b] && x->shape.dtype == y->shape.dtype &&
@@ -63,6 +68,7 @@ static bool same_use(const finder *f, const plait_graph_node *a, const plait_gra
     return same;
 }
 
+/* Open addressing with at most half of the slots taken, so runs are short; uses are never removed. */
 static void number_nodes(finder *f, plait_graph *graph) {
     for (size_t t = 1; t < graph->n_tensors; t++) f->shapes[t] = hash_shape(graph, &graph->tensors[t]);
     for (uint32_t n = 0; n < graph->n_nodes; n++) {
@@ -78,6 +84,7 @@ static void number_nodes(finder *f, plait_graph *graph) {
     }
 }
 
+/* Both tables of the graph in one allocation, as many uses as nodes at most. */
 plait_status plait_graph_number_uses(plait_graph *graph) {
     finder f = {.graph = graph, .n_slots = 64};
     while (f.n_slots < 2 * graph->n_nodes) f.n_slots *= 2;

@@ -1,11 +1,14 @@
-/* Views: tensors that address part of another tensor's storage. They are rows of the tensor table and nothing
- * else: no node, no placement, no cost.
+/* Views: tensors that address part of another tensor's storage. They are rows of the tensor table and nothing else: no
+ * node, no placement, no cost. Not here: copying what cannot be viewed, which is an op that the caller asks for.
+ *
+ * A view of a view names its base, but its offset is from the storage's start, so nobody ever walks the chain.
  *
  * Invariant: every element that a view addresses is an element of its base, at every value of the named dims. */
 #include "graph/build.h"
 
 #include "base/size.h"
 
+/* The row keeps node, output and storage of what it views: it shows the same value. */
 static plait_tensor add_view(plait_graph *graph, uint32_t base, plait_graph_tensor *row, const char *what,
                              plait_status status) {
     plait_tensor tensor = PLAIT_NO_TENSOR;
@@ -28,7 +31,9 @@ static const plait_graph_tensor *viewed(plait_graph *graph, plait_tensor x, cons
 
 /* ---- reshape ---- */
 
-/* Both sides must have as many elements for every value of the dim, not just at its bound. */
+/* Both sides must have as many elements for every value of the dim, not just at its bound. Two ways are known to be
+ * equal for all n: the same extent over as many elements, or, without divisors, products of inner elements and
+ * coefficients that are equal. Others might be, and are refused. */
 static plait_status check_extents(const plait_graph_tensor *old, const int64_t *dims,
                                   const plait_extent *outer) {
     if (old->outer.dim < 0 && outer->dim < 0) return PLAIT_OK;
@@ -50,7 +55,12 @@ static plait_status check_extents(const plait_graph_tensor *old, const int64_t *
                        "the number of elements would not be the same for every value of the bounded dim");
 }
 
-/* Strides of the new dims over the old memory: runs of old dims that are dense together are cut anew. */
+/* Strides of the new dims over the old memory: runs of old dims that are dense together are cut anew. False when a run
+ * is not dense, so that the elements cannot be reached by strides.
+ *
+ * Both lists of dims are walked from the innermost; each round takes the shortest run of old dims [i0, i) and of new
+ * ones [j0, j) with equal products. Inside an old run every stride must be the product of what is below it; the new
+ * strides then follow from the first. Dim 0 of quantised types counts in blocks (`unit`). */
 static bool reshape_strides(const plait_operand *old, plait_operand *now) {
     int64_t block = plait_dtype_block_elems(old->dtype);
     int i = 0, j = 0;
@@ -82,6 +92,8 @@ static bool reshape_strides(const plait_operand *old, plait_operand *now) {
     return true;
 }
 
+/* A dense tensor may take any shape of as many elements; others only if their memory allows it. Nothing is ever copied
+ * to make it fit. */
 static plait_status reshape(const plait_graph *graph, const plait_graph_tensor *old, plait_shape shape,
                             plait_graph_tensor *row) {
     *row = *old;
@@ -115,6 +127,8 @@ plait_tensor plait_reshape(plait_graph *graph, plait_tensor x, plait_shape shape
 
 /* ---- slice ---- */
 
+/* At 0 elements the offset stays, so that an empty slice at the end lies inside of the storage. A bounded dim cannot be
+ * cut: where the cut lies would change with its value. */
 static plait_status slice(const plait_graph_tensor *old, int axis, int64_t start, int64_t size,
                           plait_graph_tensor *row) {
     *row = *old;
@@ -146,6 +160,8 @@ plait_tensor plait_slice(plait_graph *graph, plait_tensor x, int axis, int64_t s
 
 /* ---- permute ---- */
 
+/* Axes move with their strides. The bounded dim must stay outermost, as everywhere, and blocks of quantised types lie
+ * along dim 0. */
 static plait_status permute(const plait_graph_tensor *old, const int *order, plait_graph_tensor *row) {
     *row = *old;
     unsigned seen = 0;
@@ -178,7 +194,8 @@ plait_tensor plait_permute(plait_graph *graph, plait_tensor x, const int order[P
 
 /* ---- the general form ---- */
 
-/* The view's last byte lies inside the storage when the named dim has this value. */
+/* The view's last byte lies inside the storage when the named dim has this value. The extents of view and storage
+ * follow the same named dim, the caller has seen to that. */
 static bool inside_at(const plait_graph_tensor *root, const plait_graph_tensor *row, int64_t value) {
     plait_operand whole = root->shape, part = row->shape;
     int64_t values[PLAIT_GRAPH_MAX_DIMS] = {0}, end;
@@ -202,9 +219,10 @@ static bool proportional(const plait_graph_tensor *root, const plait_graph_tenso
            !__builtin_mul_overflow(root_stride, root->outer.b, &root_b) && a == root_a && b == root_b;
 }
 
-/* True when at every value of the bounded dim the view addresses bytes that exist at that value: looked at one by
- * one when the values are few; otherwise its bounded dim must move through memory as that of the whole storage does,
- * and what lies inside one step must stay inside. */
+/* True when at every value of the bounded dim the view addresses bytes that exist at that value: looked at one by one
+ * when the values are few; otherwise its bounded dim must move through memory as that of the whole storage does, and
+ * what lies inside one step must stay inside. Bounds of up to FEW values, or extents that do not depend on the dim, are
+ * proved by looking; the general rule is sufficient, not necessary. */
 static bool moves_with(const plait_graph *graph, const plait_graph_tensor *root,
                        const plait_graph_tensor *row) {
     enum { FEW = 16 };
@@ -243,6 +261,8 @@ static plait_status check_strides(const plait_operand *shape, int64_t offset) {
     return PLAIT_OK;
 }
 
+/* What the special forms guarantee by how they are made is checked here from the numbers: whole blocks, no more
+ * elements than the base, all of them inside the base's bytes, and at every value of the named dim. */
 static plait_status general(const plait_graph *graph, const plait_graph_tensor *base, plait_shape shape,
                             const int64_t *strides, int64_t offset, plait_graph_tensor *row) {
     const plait_graph_tensor *root = &graph->tensors[graph->storages[base->storage].root];
