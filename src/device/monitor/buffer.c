@@ -1,6 +1,8 @@
 /* Buffers. Mapped memory gets guard bytes on both sides, and a pattern that stays where nobody writes; the inner device
- * then works on an import of exactly the bytes that were asked for. Invariant: offsets of the caller are offsets of the
- * inner buffer. */
+ * then works on an import of exactly the bytes that were asked for. Not here: memory that is not mapped, which only
+ * level FULL looks at (contents.c); spans (shadow.c).
+ *
+ * Invariant: offsets of the caller are offsets of the inner buffer. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -10,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that nobody wrote: no number in float32, float16 and bfloat16. By place, so that a moved piece is noticed. */
+/* Bytes that nobody wrote: no number in float32, float16 and bfloat16 (NaN in each, at any place of a value). By place,
+ * so that a moved piece is noticed. */
 static const unsigned char pattern[4] = {0xA5, 0xA5, 0xA5, 0x7F};
 enum { GUARD_BYTES = 4096, RUN_BYTES = 16 };
 
@@ -18,6 +21,7 @@ unsigned char plait_monitor_pattern(uint64_t offset) {
     return pattern[offset % sizeof pattern];
 }
 
+/* Counted from the start of the buffer or guard, which is what its offsets count from. */
 static void lay_pattern(unsigned char *bytes, uint64_t n) {
     for (uint64_t i = 0; i < n && i < sizeof pattern; i++) bytes[i] = plait_monitor_pattern(i);
     for (uint64_t done = sizeof pattern; done < n;) { /* doubling: copies are fast */
@@ -27,12 +31,14 @@ static void lay_pattern(unsigned char *bytes, uint64_t n) {
     }
 }
 
+/* The pattern counts from the start of these bytes, as lay_pattern laid it. */
 static bool pattern_lies(const unsigned char *bytes, uint64_t n, uint64_t *out_at) {
     for (uint64_t i = 0; i < n; i++)
         if (bytes[i] != plait_monitor_pattern(i)) return *out_at = i, false;
     return true;
 }
 
+/* Buffers of other monitors' devices, and of devices that are not wrapped, are none. */
 plait_monitor_buffer *plait_monitor_buffer_of(const plait_monitor *monitor, const plait_buffer *buffer) {
     if (!buffer || !plait_monitor_device_of(monitor, buffer->device)) return NULL;
     return (plait_monitor_buffer *)(uintptr_t)buffer;
@@ -42,7 +48,8 @@ plait_monitor_buffer *plait_monitor_buffer_of(const plait_monitor *monitor, cons
 
 enum { MOST_MAPPED = 1 << 20 };
 
-/* The first that ends behind the address. */
+/* The first that ends behind the address. Living buffers do not overlap (imports are left out), so one order serves
+ * both ends. */
 static size_t find_mapped(const plait_monitor *monitor, uint64_t address) {
     size_t low = 0, high = monitor->n_mapped;
     while (low < high) {
@@ -63,6 +70,8 @@ static plait_monitor_mapped *mapped_at(const plait_monitor *monitor, uint64_t ad
     return address >= row->begin && n <= row->end - address ? row : NULL;
 }
 
+/* So that transfers whose host side is a buffer's memory count as accesses to that buffer. Imports are not entered:
+ * their memory is the host's, or another buffer's. */
 static plait_status add_mapped(plait_monitor *monitor, plait_monitor_buffer *buffer) {
     uint64_t begin = (uint64_t)(uintptr_t)buffer->inner->host, size = buffer->base.size_bytes;
     void *rows = monitor->mapped;
@@ -79,6 +88,7 @@ static plait_status add_mapped(plait_monitor *monitor, plait_monitor_buffer *buf
     return PLAIT_OK;
 }
 
+/* A buffer that was never entered is found nowhere. */
 static void remove_mapped(plait_monitor *monitor, const plait_monitor_buffer *buffer) {
     for (size_t i = 0; i < monitor->n_mapped; i++) {
         if (monitor->mapped[i].buffer != buffer) continue;
@@ -91,6 +101,7 @@ static void remove_mapped(plait_monitor *monitor, const plait_monitor_buffer *bu
 
 /* ---- making ---- */
 
+/* One usage a buffer: devices place by it, and two would be two places. */
 static plait_status check_usage(const plait_monitor_call *call, uint32_t usage) {
     const uint32_t all =
         PLAIT_BUFFER_WEIGHTS | PLAIT_BUFFER_STATE | PLAIT_BUFFER_TEMPORARY | PLAIT_BUFFER_STAGING;
@@ -101,7 +112,8 @@ static plait_status check_usage(const plait_monitor_call *call, uint32_t usage) 
 }
 
 /* A buffer with room for guards, and an import of what lies between them. False when that cannot be had: then nothing
- * has changed. */
+ * has changed, and the caller's message neither. Guards are at least an alignment long, so that the import begins at
+ * one. */
 static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
                            plait_monitor_buffer *buffer) {
     plait_device *real = call->device->inner;
@@ -133,7 +145,8 @@ static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, 
 }
 
 /* Without imports there is room behind the end only. Memory that is not mapped needs commands to be looked at, so only
- * level FULL does that. */
+ * level FULL does that. Staging buffers are left alone: their size is what the host sees. False leaves everything as it
+ * was. */
 static bool create_tailed(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
                           plait_monitor_buffer *buffer) {
     plait_device *real = call->device->inner;
@@ -150,6 +163,8 @@ static bool create_tailed(const plait_monitor_call *call, uint64_t size_bytes, u
     if (status != PLAIT_OK || !inner) return false;
     buffer->inner = inner;
     buffer->tail_bytes = GUARD_BYTES;
+    /* A device that makes the size asked for, and shows its memory: the guard is laid here. Otherwise by commands, or
+     * not at all. */
     if (inner->size_bytes == total && mapped && inner->host) {
         buffer->back = (unsigned char *)inner->host + size_bytes;
         buffer->back_bytes = GUARD_BYTES;
@@ -164,6 +179,8 @@ static bool create_tailed(const plait_monitor_call *call, uint64_t size_bytes, u
     return false;
 }
 
+/* The best that can be had: guards on both sides, behind the end, none. Only the last attempt's failure is the
+ * caller's. */
 static plait_status create_inner(const plait_monitor_call *call, uint64_t size_bytes, uint32_t usage,
                                  plait_monitor_buffer *buffer) {
     plait_device *real = call->device->inner;
@@ -175,6 +192,7 @@ static plait_status create_inner(const plait_monitor_call *call, uint64_t size_b
     return PLAIT_OK;
 }
 
+/* What the device says of the buffer that it made, guards taken off. */
 static plait_status judge(const plait_monitor_call *call, const plait_monitor_buffer *buffer,
                           uint64_t size_bytes, uint32_t usage) {
     const plait_buffer *inner = buffer->inner;
@@ -192,6 +210,8 @@ static plait_status judge(const plait_monitor_call *call, const plait_monitor_bu
     return PLAIT_OK;
 }
 
+/* From here on it is an object. An import of memory that lies within a buffer of ours is a window onto it: accesses are
+ * noted there, or two windows onto the same bytes would not know of each other. */
 static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_buffer *buffer,
                                  uint64_t size_bytes, uint32_t usage) {
     plait_monitor *monitor = call->device->monitor;
@@ -210,6 +230,7 @@ static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_b
     return status;
 }
 
+/* The import before what it shows. */
 static void free_inner(plait_monitor_buffer *buffer) {
     if (buffer->inner) buffer->inner->device->vtable->buffer_destroy(buffer->inner);
     if (buffer->outer) buffer->outer->device->vtable->buffer_destroy(buffer->outer);
@@ -225,6 +246,7 @@ static plait_status drop(plait_monitor_buffer *buffer, plait_status status) {
     return status;
 }
 
+/* The pattern is laid before anybody has the buffer. Failing, nothing of it is left, guards included. */
 plait_status plait_monitor_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                          plait_buffer **out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_buffer_create);
@@ -270,11 +292,13 @@ plait_status plait_monitor_buffer_import(plait_device *device, void *host, uint6
 
 /* ---- ending ---- */
 
+/* Everything but the struct, which stays in its ring or the quarantine. */
 void plait_monitor_buffer_release(plait_monitor_buffer *buffer) {
     remove_mapped(buffer->object.device->monitor, buffer);
     free_inner(buffer);
 }
 
+/* Not found by address any more in any case. In use: what the device has is kept until the device ends. */
 void plait_monitor_buffer_destroy(plait_buffer *base) {
     if (!base) return;
     plait_monitor_buffer *buffer = (plait_monitor_buffer *)base;
@@ -296,6 +320,7 @@ void plait_monitor_buffer_destroy(plait_buffer *base) {
 
 /* ---- bytes ---- */
 
+/* A guard that was written over is laid again, so that each breach is said once. */
 plait_status plait_monitor_check_guards(const plait_monitor_call *call, plait_monitor_buffer *buffer) {
     uint64_t at;
     if (buffer->front && !pattern_lies(buffer->front, buffer->front_bytes, &at)) {
@@ -314,7 +339,8 @@ plait_status plait_monitor_check_guards(const plait_monitor_call *call, plait_mo
     return PLAIT_OK;
 }
 
-/* A run of the pattern in mapped bytes that no command wrote; false when the host has written there. */
+/* A run of the pattern in mapped bytes that no command wrote; false when the host has written there, which nobody tells
+ * the monitor. Runs shorter than RUN_BYTES may be chance, unless that is all there is. */
 static bool still_pattern(const plait_monitor_buffer *buffer, uint64_t begin, uint64_t end,
                           uint64_t *out_begin, uint64_t *out_end) {
     const unsigned char *bytes = buffer->inner->host;
@@ -330,6 +356,7 @@ static bool still_pattern(const plait_monitor_buffer *buffer, uint64_t begin, ui
     return false;
 }
 
+/* `what` where it is given; the operand that a launch is looked at for; "it" otherwise. */
 const char *plait_monitor_access_name(const plait_monitor_call *call, const char *what, char out[160]) {
     if (what || !call->program) return what ? what : "it";
     const plait_monitor_operand *operand = &call->program->operands[call->operand];
@@ -338,10 +365,13 @@ const char *plait_monitor_access_name(const plait_monitor_call *call, const char
     return out;
 }
 
+/* Bytes that no command wrote may have been written by the host, where it can: then the pattern is gone, and they count
+ * as written from here on. */
 plait_status plait_monitor_check_written(const plait_monitor_call *call, plait_monitor_buffer *buffer,
                                          uint64_t begin, uint64_t end, const char *what) {
     uint64_t first, last;
     char name[160];
+    /* A window onto a living buffer: the answer is that one's. */
     if (buffer->whole && buffer->whole->object.alive)
         return plait_monitor_check_written(call, buffer->whole, begin + buffer->part, end + buffer->part,
                                            what);
@@ -358,6 +388,8 @@ plait_status plait_monitor_check_written(const plait_monitor_call *call, plait_m
     return PLAIT_OK;
 }
 
+/* The breach is of the later access; which of the two ran first in fact is not known, and does not matter. What is
+ * reported is not noted. */
 plait_status plait_monitor_touch(const plait_monitor_call *call, plait_monitor_buffer *buffer, uint64_t begin,
                                  uint64_t end, bool write, const plait_monitor_clock *clock,
                                  const plait_monitor_mark *mark, const char *what) {
@@ -384,6 +416,8 @@ plait_status plait_monitor_touch(const plait_monitor_call *call, plait_monitor_b
     return PLAIT_OK;
 }
 
+/* Host memory that is no buffer's is one space by address. It is the host's own business whether its bytes were
+ * written. */
 plait_status plait_monitor_touch_host(const plait_monitor_call *call, const void *address,
                                       uint64_t size_bytes, bool write, const plait_monitor_clock *clock,
                                       const plait_monitor_mark *mark, const char *what) {
@@ -413,7 +447,8 @@ plait_status plait_monitor_touch_host(const plait_monitor_call *call, const void
 
 /* ---- packed weights ---- */
 
-/* The buffer of a region that the host's call works on, checked; and the call as an access to it. */
+/* The buffer of a region that the host's call works on, checked; and the call as an access to it: by what the host
+ * knows, for the call begins at once. */
 static plait_status host_region(const plait_monitor_call *call, const plait_region *region, bool write,
                                 plait_region *out) {
     plait_monitor *monitor = call->device->monitor;
@@ -436,6 +471,8 @@ static plait_status host_region(const plait_monitor_call *call, const plait_regi
     return PLAIT_OK;
 }
 
+/* The access is checked and noted first, then the device works without the lock: packing takes long, and other threads
+ * load at the same time. */
 plait_status plait_monitor_pack(plait_device *device, const plait_operand *source, plait_encoding encoding,
                                 int64_t row_begin, int64_t row_end, plait_region target) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_pack);

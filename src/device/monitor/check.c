@@ -1,17 +1,19 @@
 /* One command against the rules, and its translation: the caller's objects become the inner device's, pointers to what
- * changes from step to step stay the caller's. Launches are in launch.c.
+ * changes from step to step stay the caller's. Launches are in launch.c; when a command's turn has come, pump.c knows.
  *
- * Invariant: what is handed on names only objects that are alive, bytes that are there, and capabilities that the device
- * has. */
+ * Invariant: what is handed on names only objects that are alive, bytes that are there, and capabilities that the
+ * device has. */
 #include "device/monitor/monitor.h"
 
 #include "base/size.h"
 
+/* More separate runs of bytes than this are not followed one by one. */
 enum { MOST_PIECES = 1 << 16 };
 
 typedef plait_monitor_area area;
 
-/* Rows and planes that lie without gaps become one. */
+/* What a side of a box touches, or n bytes without a box. Rows and planes that lie without gaps become one: a box over
+ * whole rows is then a single access. */
 plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, uint64_t n, bool source) {
     area a = {.offset = offset, .row_bytes = n, .n_rows = 1, .n_planes = 1};
     if (!box) return a;
@@ -33,6 +35,7 @@ plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, 
     return a;
 }
 
+/* A failure of fn ends the walk and is *out_status; the walk as such was possible then, hence true. */
 bool plait_monitor_walk(const area *a, plait_monitor_piece_fn fn, void *user, plait_status *out_status) {
     uint64_t n;
     *out_status = PLAIT_OK;
@@ -58,6 +61,7 @@ typedef struct access {
     bool write;
 } access;
 
+/* Reads must find bytes that somebody wrote; the order with earlier accesses is the same question for both. */
 static plait_status touch_piece(void *user, uint64_t begin, uint64_t end) {
     const access *a = user;
     if (!a->buffer)
@@ -76,6 +80,7 @@ static plait_status touch(access *a, const area *bytes) {
     return PLAIT_OK;
 }
 
+/* The moment of the command that is looked at: its place in the queue's count. */
 static plait_monitor_mark mark_of(const plait_monitor_call *call, const plait_monitor_queue *queue) {
     return (plait_monitor_mark){.t = queue->clock.t[queue->lane],
                                 .call = call->number,
@@ -101,6 +106,7 @@ static plait_status check_region(const plait_monitor_call *call, const plait_mon
     plait_monitor_buffer *buffer = plait_monitor_buffer_of(monitor, region->buffer);
     if (buffer) PLAIT_TRY(plait_monitor_object_check(call, &buffer->object));
     const plait_monitor_object *object = buffer ? &buffer->object : NULL;
+    /* Both limits, in this order: what a region has is the caller's own word, what the buffer has is the device's. */
     if (n > region->size_bytes)
         return plait_monitor_report(call, PLAIT_MONITOR_OUT_OF_RANGE, object, NULL,
                                     "%s moves %llu bytes, the region has %llu", what, (unsigned long long)n,
@@ -110,6 +116,7 @@ static plait_status check_region(const plait_monitor_call *call, const plait_mon
                                     "%s: bytes [%llu, +%llu) of a buffer of %llu", what,
                                     (unsigned long long)region->offset, (unsigned long long)n,
                                     (unsigned long long)region->buffer->size_bytes);
+    /* The inner devices are asked: they are the ones that will move the bytes. */
     plait_device *other = buffer ? buffer->object.device->inner : region->buffer->device;
     if (other != own && !own->vtable->reaches(own, other))
         return plait_monitor_report(call, PLAIT_MONITOR_NOT_REACHED, object, NULL,
@@ -123,6 +130,8 @@ static plait_status check_region(const plait_monitor_call *call, const plait_mon
     return PLAIT_OK;
 }
 
+/* Pitches of a box that moves something must step over what lies between them: a side that overlaps itself would depend
+ * on the order of rows. */
 static plait_status check_pitch(const plait_monitor_call *call, const plait_box *box, bool source) {
     uint64_t row = source ? box->source_row_pitch : box->target_row_pitch;
     uint64_t plane = source ? box->source_plane_pitch : box->target_plane_pitch;
@@ -150,6 +159,7 @@ static plait_status check_box(const plait_monitor_call *call, const plait_box *b
     return check_pitch(call, box, false);
 }
 
+/* Of the source or the target side. */
 static uint64_t box_span(const plait_box *box, bool source) {
     return source ? plait_box_span(box, box->source_row_pitch, box->source_plane_pitch)
                   : plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
@@ -157,6 +167,8 @@ static uint64_t box_span(const plait_box *box, bool source) {
 
 /* ---- transfers ---- */
 
+/* Sizes are read here, where the command's turn has come, as the device will read them. Both sides are accesses: the
+ * device's bytes, and the host's memory, which another list may be reading or writing. */
 static plait_status check_transfer(const plait_monitor_call *call, plait_monitor_queue *queue,
                                    const plait_command *command, plait_command *out) {
     const plait_region *region = &command->transfer.region;
@@ -169,6 +181,7 @@ static plait_status check_transfer(const plait_monitor_call *call, plait_monitor
     PLAIT_TRY(check_box(call, box));
     if (box) n = box_span(box, !write);
     PLAIT_TRY(check_region(call, queue, region, n, what, &out->transfer.region, &buffer));
+    /* Moving nothing needs no memory. */
     if (n && !host)
         return plait_monitor_report(call, PLAIT_MONITOR_ARGUMENT, NULL, NULL, "%s without host memory", what);
     area device_side = plait_monitor_area_of(box, region->offset, n, !write);
@@ -179,6 +192,7 @@ static plait_status check_transfer(const plait_monitor_call *call, plait_monitor
     return touch(&h, &host_side);
 }
 
+/* A byte of the target that `lay` has marked: with a clock that knows nothing every mark is a conflict. */
 static plait_status clash(void *user, uint64_t begin, uint64_t end) {
     static const plait_monitor_clock knows_nothing = {{0}};
     plait_monitor *monitor = user;
@@ -189,6 +203,7 @@ static plait_status clash(void *user, uint64_t begin, uint64_t end) {
     return hit ? PLAIT_WRONG_STATE : PLAIT_OK;
 }
 
+/* Into the monitor's shadow for two sides, as written by somebody that no clock knows. */
 static plait_status lay(void *user, uint64_t begin, uint64_t end) {
     static const plait_monitor_mark something = {.t = 1, .lane = 1};
     static const plait_monitor_clock knows_nothing = {{0}};
@@ -212,6 +227,7 @@ static plait_status check_sides(const plait_monitor_call *call, plait_monitor_bu
                                 (unsigned long long)source->offset, (unsigned long long)target->offset);
 }
 
+/* Memory of devices that are not monitored has no shadow: only the sides that are known are noted. */
 static plait_status check_copy(const plait_monitor_call *call, plait_monitor_queue *queue,
                                const plait_command *command, plait_command *out) {
     const plait_region *source = &command->copy.source, *target = &command->copy.target;
@@ -244,6 +260,8 @@ static plait_status check_fill(const plait_monitor_call *call, plait_monitor_que
 
 /* ---- events ---- */
 
+/* Noted as submitted and not forwarded: waits on other queues are held back until the device has it. A timeline of an
+ * unknown device is left to the device. */
 static plait_status check_signal(const plait_monitor_call *call, plait_monitor_queue *queue,
                                  const plait_command *command, plait_command *out) {
     plait_monitor *monitor = call->device->monitor;
@@ -263,6 +281,8 @@ static plait_status check_signal(const plait_monitor_call *call, plait_monitor_q
     return PLAIT_OK;
 }
 
+/* What the wait orders is joined to the queue's clock: everything behind it knows that. Of an event that nobody watches
+ * nothing is known, so the queue counts as knowing everything: a breach is missed rather than made up. */
 static plait_status check_wait(const plait_monitor_call *call, plait_monitor_queue *queue,
                                const plait_command *command, plait_command *out) {
     plait_monitor *monitor = call->device->monitor;
@@ -289,6 +309,8 @@ static plait_status check_wait(const plait_monitor_call *call, plait_monitor_que
     return PLAIT_OK;
 }
 
+/* *out begins as the caller's command; each check puts the inner objects into it. The lock is held: what is noted here
+ * must stand before anybody else's command is looked at. */
 plait_status plait_monitor_check_command(const plait_monitor_call *call, plait_monitor_queue *queue,
                                          plait_monitor_flight *flight, const plait_command *command,
                                          plait_command *out) {

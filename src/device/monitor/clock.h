@@ -20,15 +20,18 @@ typedef struct plait_monitor_mark {
     uint16_t lane, function;
 } plait_monitor_mark;
 
+/* True when whoever has the clock knows the moment to be over. */
 static inline bool plait_monitor_knows(const plait_monitor_clock *clock, const plait_monitor_mark *mark) {
     return clock->t[mark->lane] >= mark->t;
 }
 
+/* Knows what either knows: after a wait. */
 static inline void plait_monitor_join(plait_monitor_clock *clock, const plait_monitor_clock *other) {
     for (int i = 0; i < PLAIT_MONITOR_LANES; i++)
         if (other->t[i] > clock->t[i]) clock->t[i] = other->t[i];
 }
 
+/* Knows what both know: of several signals, any of which may have ended a wait. */
 static inline void plait_monitor_meet(plait_monitor_clock *clock, const plait_monitor_clock *other) {
     for (int i = 0; i < PLAIT_MONITOR_LANES; i++)
         if (other->t[i] < clock->t[i]) clock->t[i] = other->t[i];

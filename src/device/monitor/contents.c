@@ -1,8 +1,9 @@
 /* Level FULL: bytes around a command, before and after. What a launch must write is laid with the pattern first; what
  * nobody may touch is copied, or hashed where the whole buffer is only read. Memory that is not mapped is looked at
- * through a queue of the monitor's own.
+ * through a queue of the monitor's own. Not here: order (check.c), guards of mapped memory (buffer.c).
  *
- * Invariant: a command that is not looked at, because memory is short or the device cannot show its bytes, is no breach. */
+ * Invariant: a command that is not looked at, because memory is short or the device cannot show its bytes, is no
+ * breach. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* AROUND_BYTES: how far beside a transfer's region changes are looked for. RUN_BYTES: so many bytes of the pattern in a
+ * row were not written; an F32 that happens to be it would be NaN. PIECE_BYTES: what a launch writes is laid and looked
+ * at in pieces of this size. */
 enum { AROUND_BYTES = 4096, RUN_BYTES = 4, MOST_VIEWS = 1 << 16, PIECE_BYTES = 4096 };
 
 void plait_monitor_contents_deinit(plait_monitor_contents *contents) {
@@ -23,7 +27,8 @@ void plait_monitor_contents_deinit(plait_monitor_contents *contents) {
 
 /* ---- bytes of a buffer ---- */
 
-/* Running out of memory here is no failure of the caller's call. */
+/* Bytes for `needed`, with half as much to spare; NULL when there are none, and the old ones stay. Running out of
+ * memory here is no failure of the caller's call. */
 static unsigned char *room(unsigned char **bytes, size_t *capacity, uint64_t needed) {
     if (needed <= *capacity) return *bytes;
     if (needed > SIZE_MAX / 2) return NULL;
@@ -36,7 +41,8 @@ static unsigned char *room(unsigned char **bytes, size_t *capacity, uint64_t nee
     return more;
 }
 
-/* Moves bytes of memory that is not mapped; false when the device does not let us. */
+/* Moves bytes of memory that is not mapped; false when the device does not let us. Done when it returns: the caller's
+ * commands are held back meanwhile. */
 static bool spy(plait_monitor_buffer *buffer, plait_command_kind kind, uint64_t offset, unsigned char *host,
                 uint64_t n) {
     plait_queue *queue = buffer->object.device->spy;
@@ -55,6 +61,7 @@ static const unsigned char *bytes_of(plait_monitor_contents *contents, plait_mon
     return now && spy(buffer, PLAIT_COMMAND_READ, begin, now, end - begin) ? now : NULL;
 }
 
+/* By offset in the buffer, as everywhere. */
 static bool put_pattern(plait_monitor_contents *contents, plait_monitor_buffer *buffer, uint64_t begin,
                         uint64_t end) {
     unsigned char *to = buffer->inner->host ? (unsigned char *)buffer->inner->host + begin
@@ -64,6 +71,7 @@ static bool put_pattern(plait_monitor_contents *contents, plait_monitor_buffer *
     return buffer->inner->host || spy(buffer, PLAIT_COMMAND_WRITE, begin, to, end - begin);
 }
 
+/* For a buffer that is being made, and is no object yet: only its device has to be known. */
 plait_status plait_monitor_lay_tail(const plait_monitor_call *call, plait_monitor_buffer *buffer) {
     plait_monitor *monitor = call->device->monitor;
     uint64_t size = buffer->inner->size_bytes - buffer->tail_bytes;
@@ -80,13 +88,15 @@ static uint64_t hash_of(const unsigned char *bytes, uint64_t n) {
     return plait_hash_bytes(bytes, (size_t)n, 1);
 }
 
-/* Keeps bytes of a buffer; `hash`: it is not going to be written at all. */
+/* Keeps bytes of a buffer; `hash`: it is not going to be written at all. Views lie one behind the other in the store.
+ * When anything cannot be had, the whole command is not looked at. */
 static void add_view(plait_monitor_contents *c, plait_monitor_buffer *buffer, uint64_t begin, uint64_t end,
                      bool hash) {
     uint64_t used = 0;
     void *views = c->views;
     if (c->blind || begin >= end || buffer->base.usage == PLAIT_BUFFER_STAGING)
         return; /* the host writes there */
+    /* The store is used up to the end of the last view that was copied. */
     for (size_t i = 0; i < c->n_views; i++)
         if (!c->views[i].hashed) used = c->views[i].at + (c->views[i].end - c->views[i].begin);
     plait_status status =
@@ -112,7 +122,8 @@ static uint64_t end_of(const plait_monitor_buffer *buffer) {
     return buffer->base.size_bytes + (buffer->back ? 0 : buffer->tail_bytes);
 }
 
-/* The region's bytes and some around them. */
+/* The region's bytes and some around them. The region counts in full, whatever the command moves of it: what it leaves
+ * of its region must stay as well. */
 static void add_around(plait_monitor_contents *c, plait_monitor_buffer *buffer, const plait_region *region) {
     uint64_t limit = end_of(buffer), end;
     uint64_t begin = region->offset > AROUND_BYTES ? region->offset - AROUND_BYTES : 0;
@@ -124,7 +135,8 @@ static void add_around(plait_monitor_contents *c, plait_monitor_buffer *buffer, 
     add_view(c, buffer, begin, end, false);
 }
 
-/* Whether the launch reads some of [begin, end) of the slot from before. */
+/* Whether the launch reads some of [begin, end) of the slot from before. MAY_READ counts as well: ids may choose these
+ * bytes. */
 static bool is_read(const plait_monitor_program *p, uint32_t slot, uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < p->n_ranges; i++) {
         const plait_monitor_range *r = &p->ranges[i];
@@ -135,6 +147,7 @@ static bool is_read(const plait_monitor_program *p, uint32_t slot, uint64_t begi
     return false;
 }
 
+/* A device that computes nothing leaves every result as it was, and says so by its numeric class. */
 static bool computes(const plait_monitor_device *device) {
     return strcmp(device->info.numeric_class, "null") != 0;
 }
@@ -160,21 +173,25 @@ typedef struct launch_look {
     plait_status status;
 } launch_look;
 
+/* Checked before: a slot that the program touches holds a buffer of this monitor. */
 static plait_monitor_buffer *slot_buffer(const launch_look *look, uint32_t slot) {
     return (plait_monitor_buffer *)look->slots[slot];
 }
 
+/* False, which ends the walk, when the bytes cannot be reached: then none of the launch's can. */
 static bool lay_piece(void *user, const plait_monitor_range *r, uint64_t begin, uint64_t end) {
     launch_look *look = user;
     return put_pattern(look->contents, slot_buffer(look, r->slot), begin, end);
 }
 
+/* Ranges of kinds from WRITES on, scratch and scattered ones included. */
 static bool slot_is_written(const plait_monitor_program *p, uint32_t slot) {
     for (size_t i = 0; i < p->n_ranges; i++)
         if (p->ranges[i].slot == slot && p->ranges[i].kind >= PLAIT_MONITOR_WRITES) return true;
     return false;
 }
 
+/* The pattern goes in first, so that what is kept is what the launch finds. */
 static void before_launch(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor_contents *c = &call->device->monitor->contents;
     launch_look look = {.call = call, .contents = c, .slots = command->launch.slots};
@@ -187,6 +204,7 @@ static void before_launch(const plait_monitor_call *call, const plait_command *c
     }
 }
 
+/* Everything that the command names; a command without bytes has no views, and is not blind either. */
 void plait_monitor_look_before(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor *monitor = call->device->monitor;
     plait_monitor_contents *c = &monitor->contents;
@@ -219,6 +237,8 @@ static plait_status allow(void *user, uint64_t begin, uint64_t end) {
     return PLAIT_OK;
 }
 
+/* What the command may write of this buffer; everything else of the view must be as it was. Target sides of boxes that
+ * cannot be walked are allowed whole. */
 static void allow_writes(plait_monitor *monitor, const plait_command *command, plait_monitor_buffer *buffer) {
     plait_monitor_shadow *allowed = &monitor->sides;
     const plait_region *target = NULL;
@@ -252,7 +272,8 @@ static void allow_writes(plait_monitor *monitor, const plait_command *command, p
         plait_monitor_shadow_write(allowed, target->offset, target->offset + target->size_bytes);
 }
 
-/* The first byte of [begin, end) that differs. */
+/* The first byte of [begin, end) that differs. Most of what is compared is equal, which memcmp finds fastest; the place
+ * matters only for a message. */
 static bool differs(const unsigned char *a, const unsigned char *b, uint64_t begin, uint64_t end,
                     uint64_t *out_at) {
     if (memcmp(a + begin, b + begin, (size_t)(end - begin)) == 0) return false;
@@ -285,6 +306,7 @@ static plait_status report_changed(const plait_monitor_call *call, const plait_c
                                 (unsigned long long)at, (unsigned long long)buffer->base.size_bytes);
 }
 
+/* Pieces between what may be written are compared; a hash only says that something has changed. */
 static plait_status check_view(const plait_monitor_call *call, const plait_command *command,
                                const plait_monitor_view *view) {
     plait_monitor *monitor = call->device->monitor;
@@ -323,6 +345,8 @@ static uint64_t piece_at(const plait_monitor_area *a, uint64_t n) {
     return a->offset + n / a->n_rows * a->plane_pitch + n % a->n_rows * a->row_pitch;
 }
 
+/* n bytes of each side. bytes_of shows one piece at a time, so of two that are both read back the first is kept in the
+ * store, whose views have been compared by now. */
 static plait_status compare_line(const twins *t, uint64_t source, uint64_t target, uint64_t n) {
     uint64_t at;
     const unsigned char *a = t->from ? bytes_of(t->contents, t->from, source, source + n)
@@ -340,7 +364,7 @@ static plait_status compare_line(const twins *t, uint64_t source, uint64_t targe
                                 (unsigned long long)at, (unsigned long long)n, b[at], a[at]);
 }
 
-/* The two sides may be cut differently where one has no gaps: the smaller rows lead. */
+/* Row by row, since each side has pitches of its own. */
 static plait_status compare_sides(const twins *t, const plait_box *box, uint64_t source, uint64_t target,
                                   uint64_t n) {
     if (!box) return compare_line(t, source, target, n);
@@ -353,6 +377,8 @@ static plait_status compare_sides(const twins *t, const plait_box *box, uint64_t
     return PLAIT_OK;
 }
 
+/* What was moved must have arrived. The host's side is still the caller's to leave alone, as the list has not been seen
+ * to be done. */
 static plait_status after_transfer(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor *monitor = call->device->monitor;
     plait_monitor_buffer *buffer = plait_monitor_buffer_of(monitor, command->transfer.region.buffer);
@@ -369,6 +395,7 @@ static plait_status after_transfer(const plait_monitor_call *call, const plait_c
     return compare_sides(&t, command->transfer.box, write ? host : offset, write ? offset : host, n);
 }
 
+/* Only between buffers that the monitor can look at. */
 static plait_status after_copy(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor *monitor = call->device->monitor;
     twins t = {.call = call,
@@ -381,6 +408,7 @@ static plait_status after_copy(const plait_monitor_call *call, const plait_comma
     return compare_sides(&t, command->copy.box, command->copy.source.offset, command->copy.target.offset, n);
 }
 
+/* The whole region, byte by byte. */
 static plait_status after_fill(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor *monitor = call->device->monitor;
     const plait_region *region = &command->fill.region;
@@ -397,7 +425,8 @@ static plait_status after_fill(const plait_monitor_call *call, const plait_comma
     return PLAIT_OK;
 }
 
-/* A run of the pattern that is still there. */
+/* A run of the pattern that is still there: the operand's node has not written all that it must. Ends the walk, since
+ * one report says it. */
 static bool see_piece(void *user, const plait_monitor_range *r, uint64_t begin, uint64_t end) {
     launch_look *look = user;
     plait_monitor_buffer *buffer = slot_buffer(look, r->slot);
@@ -429,6 +458,7 @@ static plait_status after_launch(const plait_monitor_call *call, const plait_com
     return look.status;
 }
 
+/* First what must stay, then guards of every buffer of the device, then what must be there. */
 plait_status plait_monitor_look_after(const plait_monitor_call *call, const plait_command *command) {
     plait_monitor_contents *c = &call->device->monitor->contents;
     for (size_t i = 0; i < c->n_views && !c->blind; i++) PLAIT_TRY(check_view(call, command, &c->views[i]));

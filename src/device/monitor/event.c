@@ -1,6 +1,8 @@
 /* Timelines. A wait for a value is over when any of the signals of at least that value has come, so it orders what all
- * of them order in common. Invariant: signals that the host knows are merged into `base`, which loses nothing: every
- * later command knows what the host knows. */
+ * of them order in common. Not here: waiting itself (pump.c).
+ *
+ * Invariant: signals that the host knows are merged into `base`, which loses nothing: every later command knows what
+ * the host knows. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -18,6 +20,8 @@ plait_monitor_event *plait_monitor_event_of(const plait_monitor *monitor, const 
 
 /* ---- timelines ---- */
 
+/* The oldest signal goes into `base` though the host may not know it: waits then order more than they should, and a
+ * breach may be missed. */
 static void merge_signal(plait_monitor_timeline *timeline, size_t i) {
     const plait_monitor_signal *signal = &timeline->signals[i];
     plait_monitor_join(&timeline->base, &signal->clock);
@@ -27,6 +31,7 @@ static void merge_signal(plait_monitor_timeline *timeline, size_t i) {
     timeline->n_signals--;
 }
 
+/* Signals that the device has, and that the host knows to be over. Kept ones stay in their order. */
 static void forget_known(const plait_monitor *monitor, plait_monitor_timeline *timeline) {
     size_t kept = 0;
     for (size_t i = 0; i < timeline->n_signals; i++) {
@@ -41,10 +46,13 @@ static void forget_known(const plait_monitor *monitor, plait_monitor_timeline *t
     timeline->n_signals = kept;
 }
 
+/* `forwarded`: the device has it already, as a signal of the host; those of lists are forwarded later. `highest` counts
+ * from here on: the device may reach the value at once. */
 void plait_monitor_event_add(plait_monitor *monitor, plait_monitor_timeline *timeline, uint64_t value,
                              const plait_monitor_clock *clock, const plait_monitor_mark *mark,
                              bool forwarded) {
     void *signals = timeline->signals;
+    /* Before the array grows: a host that waits now and then keeps it short. */
     if (timeline->n_signals == timeline->capacity) forget_known(monitor, timeline);
     plait_status status = plait_grow(&signals, &timeline->capacity, timeline->n_signals + 1,
                                      sizeof *timeline->signals, MOST_SIGNALS, "monitor: signals");
@@ -62,6 +70,8 @@ void plait_monitor_event_add(plait_monitor *monitor, plait_monitor_timeline *tim
         (plait_monitor_signal){.value = value, .mark = *mark, .forwarded = forwarded, .clock = *clock};
 }
 
+/* From the newest on, for it is the newest that are changed. Signals that will never come are taken out, so that nobody
+ * is thought to be waiting for them. */
 void plait_monitor_event_forwarded(plait_monitor_timeline *timeline, uint64_t call, bool forwarded) {
     for (size_t i = timeline->n_signals; i-- > 0;) {
         plait_monitor_signal *signal = &timeline->signals[i];
@@ -73,6 +83,7 @@ void plait_monitor_event_forwarded(plait_monitor_timeline *timeline, uint64_t ca
     }
 }
 
+/* Value 0 is where every timeline begins. Of a foreign one nothing is known, so everything may come. */
 bool plait_monitor_event_comes(const plait_monitor_event *event, uint64_t value,
                                const plait_monitor_queue *queue) {
     const plait_monitor_timeline *timeline = event->timeline;
@@ -87,12 +98,15 @@ bool plait_monitor_event_comes(const plait_monitor_event *event, uint64_t value,
     return false;
 }
 
+/* Reached, failed, or of a device that is lost: in each case a wait ends. */
 bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t value,
                                  const plait_monitor_queue *queue) {
     return event->timeline->failed || atomic_load(&event->object.device->lost) ||
            plait_monitor_event_comes(event, value, queue);
 }
 
+/* What all signals of at least the value have in common, the forgotten ones as one. None: the wait orders nothing, and
+ * will not end either. */
 void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_timeline *timeline,
                               uint64_t value, plait_monitor_clock *clock) {
     plait_monitor_clock common;
@@ -122,6 +136,7 @@ void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_
     if (any) plait_monitor_join(clock, &common);
 }
 
+/* One reference an event and an import; the last one to go frees it, whichever device it is of. */
 static void timeline_release(plait_monitor_timeline *timeline) {
     if (!timeline || --timeline->references > 0) return;
     free(timeline->signals);
@@ -130,6 +145,8 @@ static void timeline_release(plait_monitor_timeline *timeline) {
 
 /* ---- life ---- */
 
+/* `shared`: the timeline of an event that is imported; NULL makes one. Failing, the inner event is destroyed and a
+ * shared timeline left to the caller. */
 static plait_status wrap_event(const plait_monitor_call *call, plait_event *inner,
                                plait_monitor_timeline *shared, plait_event **out) {
     plait_monitor_event *event = plait_alloc_array(1, sizeof *event);
@@ -160,6 +177,8 @@ plait_status plait_monitor_event_create(plait_device *device, plait_event **out)
     return wrap_event(&call, inner, NULL, out);
 }
 
+/* An import shares the timeline of the event that it shows, so signals of the one order waits for the other. The inner
+ * device gets the inner event; one of an unknown device has a timeline of which nothing is known. */
 plait_status plait_monitor_event_import(plait_device *device, plait_event *foreign, plait_event **out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_event_import);
     plait_monitor *monitor = call.device->monitor;
@@ -185,6 +204,7 @@ plait_status plait_monitor_event_import(plait_device *device, plait_event *forei
     return status;
 }
 
+/* The inner event and this event's share of the timeline. */
 void plait_monitor_event_release(plait_monitor_event *event) {
     if (event->inner) event->inner->device->vtable->event_destroy(event->inner);
     timeline_release(event->timeline);
@@ -192,6 +212,7 @@ void plait_monitor_event_release(plait_monitor_event *event) {
     event->timeline = NULL;
 }
 
+/* In use: held until the device ends. */
 void plait_monitor_event_destroy(plait_event *base) {
     if (!base) return;
     plait_monitor_event *event = (plait_monitor_event *)base;
@@ -211,7 +232,8 @@ void plait_monitor_event_destroy(plait_event *base) {
 
 /* ---- the host's calls ---- */
 
-/* The host has learned that the value is reached. */
+/* The host has learned that the value is reached. What the host knows then may settle that lists are done, which are
+ * compared now. */
 static plait_status learned(const plait_monitor_call *call, plait_monitor_event *event, uint64_t value) {
     plait_monitor *monitor = call->device->monitor;
     plait_monitor_event_join(monitor, event->timeline, value, &monitor->host);
@@ -219,6 +241,7 @@ static plait_status learned(const plait_monitor_call *call, plait_monitor_event 
     return plait_monitor_check_lists(call);
 }
 
+/* seen_before was read before the device was asked: another thread may have seen more in the meantime. */
 static plait_status judge_value(const plait_monitor_call *call, plait_monitor_event *event, uint64_t value,
                                 uint64_t seen_before) {
     const plait_monitor_timeline *timeline = event->timeline;
@@ -233,6 +256,8 @@ static plait_status judge_value(const plait_monitor_call *call, plait_monitor_ev
     return PLAIT_OK;
 }
 
+/* The lock is not held while the device is asked. What it says is a breach when it is less than before, or more than
+ * anybody signalled. */
 plait_status plait_monitor_event_query(plait_event *base, uint64_t *out_value) {
     plait_monitor_event *event = (plait_monitor_event *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_event_query);
@@ -257,12 +282,14 @@ typedef struct awaited {
     uint64_t value;
 } awaited;
 
+/* For plait_monitor_await. */
 static bool is_settled(const void *user) {
     const awaited *a = user;
     return plait_monitor_event_settled(a->event, a->value, NULL);
 }
 
-/* With the lock held: until the value will come. Without a limit it is a breach when it never will. */
+/* With the lock held: until the value will come. Without a limit it is a breach when it never will: of a queue that
+ * would signal it, or else of who waits. A queue that gives up makes its events fail, and the wait is then settled. */
 static plait_status await_signal(const plait_monitor_call *call, plait_monitor_event *event, uint64_t value,
                                  uint64_t deadline_ns) {
     plait_monitor *monitor = call->device->monitor;
@@ -278,6 +305,7 @@ static plait_status await_signal(const plait_monitor_call *call, plait_monitor_e
     return PLAIT_OK;
 }
 
+/* A wait that is over must be so for everybody: the event is asked for its value. */
 static plait_status after_wait(const plait_monitor_call *call, plait_monitor_event *event, uint64_t value) {
     plait_event *inner = event->inner;
     uint64_t now = value;
@@ -296,6 +324,8 @@ static plait_status after_wait(const plait_monitor_call *call, plait_monitor_eve
     return status;
 }
 
+/* First until the signal has been handed on, then the device's own wait with what is left of the time: so the device
+ * never waits for what the monitor holds back. */
 plait_status plait_monitor_event_wait(plait_event *base, uint64_t value, uint64_t timeout_ns) {
     plait_monitor_event *event = (plait_monitor_event *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_event_wait);
@@ -307,6 +337,7 @@ plait_status plait_monitor_event_wait(plait_event *base, uint64_t value, uint64_
     if (status == PLAIT_OK) status = await_signal(&call, event, value, deadline);
     plait_monitor_unlock(monitor);
     if (status != PLAIT_OK) return status;
+    /* What is left for the device's own wait; 0 still asks once. */
     if (timeout_ns != UINT64_MAX) {
         uint64_t now = plait_time_ns();
         timeout_ns = now < deadline ? deadline - now : 0;
@@ -316,6 +347,8 @@ plait_status plait_monitor_event_wait(plait_event *base, uint64_t value, uint64_
     return after_wait(&call, event, value);
 }
 
+/* The value counts as asked for before the device has it, and the signal is noted after that, with what the host knows
+ * then. Queues that wait for it go on. */
 plait_status plait_monitor_event_signal(plait_event *base, uint64_t value) {
     plait_monitor_event *event = (plait_monitor_event *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_event_signal);
@@ -340,6 +373,7 @@ plait_status plait_monitor_event_signal(plait_event *base, uint64_t value) {
     return PLAIT_OK;
 }
 
+/* A failure settles every wait: queues that were held back walk on, and fail by their device's own means. */
 void plait_monitor_event_fail(plait_event *base, const plait_error_record *failure) {
     plait_monitor_event *event = (plait_monitor_event *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_event_fail);

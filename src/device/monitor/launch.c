@@ -15,11 +15,13 @@ enum { MOST_PIECES = 1 << 16, MOST_RANGES = 1 << 20 };
 
 /* ---- bytes of an operand ---- */
 
+/* n times `stride` bytes. */
 typedef struct loop {
     uint64_t n, stride;
 } loop;
 
-/* The operand's dims as loops over bytes, smallest stride first; false when it has no bytes. */
+/* The operand's dims as loops over bytes, smallest stride first; false when it has no bytes. Dim 0 counts in blocks,
+ * whose bytes are the first run. A stride of 0 repeats bytes that are touched already. */
 static bool loops_of(const plait_operand *shape, loop loops[PLAIT_MAX_RANK], int *out_n, uint64_t *out_run) {
     int64_t block = plait_dtype_block_elems(shape->dtype);
     int n = 0;
@@ -28,6 +30,7 @@ static bool loops_of(const plait_operand *shape, loop loops[PLAIT_MAX_RANK], int
         int64_t count = d == 0 ? shape->dims[0] / block : shape->dims[d];
         if (count <= 0) return false;
         if (count == 1 || shape->strides[d] == 0) continue;
+        /* By insertion: there are four dims at most. */
         int at = n++;
         for (; at > 0 && loops[at - 1].stride > (uint64_t)shape->strides[d]; at--) loops[at] = loops[at - 1];
         loops[at] = (loop){(uint64_t)count, (uint64_t)shape->strides[d]};
@@ -36,7 +39,7 @@ static bool loops_of(const plait_operand *shape, loop loops[PLAIT_MAX_RANK], int
     return true;
 }
 
-/* Takes loops into the run while they lie without gaps. */
+/* Takes loops into the run while they lie without gaps; returns how many are left. A dense operand has none. */
 static int join_runs(loop *loops, int n, uint64_t *run) {
     int first = 0;
     while (first < n && loops[first].stride == *run) *run *= loops[first++].n;
@@ -44,6 +47,7 @@ static int join_runs(loop *loops, int n, uint64_t *run) {
     return n - first;
 }
 
+/* The number of runs is known before the first is called for: it is what is left of the loops, multiplied. */
 bool plait_monitor_pieces(const plait_operand *shape, uint64_t offset, plait_monitor_piece_fn fn, void *user,
                           plait_status *out_status) {
     loop loops[PLAIT_MAX_RANK];
@@ -73,6 +77,7 @@ typedef struct collector {
     uint32_t index;
 } collector;
 
+/* Ranges are kept from launch to launch of the same dims, so the array is made once. */
 static plait_status add_range(plait_monitor_program *p, plait_monitor_range_kind kind, uint32_t slot,
                               uint64_t begin, uint64_t end, uint32_t operand) {
     void *ranges = p->ranges;
@@ -84,6 +89,8 @@ static plait_status add_range(plait_monitor_program *p, plait_monitor_range_kind
     return PLAIT_OK;
 }
 
+/* A run of bytes of an operand: outputs go into what the launch has written, inputs count only where it has not. So
+ * what one node makes and another reads is nobody else's read. */
 static plait_status collect(void *user, uint64_t begin, uint64_t end) {
     collector *c = user;
     plait_monitor_program *p = c->program;
@@ -101,6 +108,7 @@ static plait_status collect(void *user, uint64_t begin, uint64_t end) {
     return PLAIT_OK;
 }
 
+/* Packed operands are read whole; what cannot be walked is a SCATTERS of its whole span, or, as an input, nothing. */
 static plait_status collect_operand(plait_monitor_program *p, uint32_t index) {
     const plait_monitor_operand *o = &p->operands[index];
     collector c = {p, o, index};
@@ -115,6 +123,7 @@ static plait_status collect_operand(plait_monitor_program *p, uint32_t index) {
     return add_range(p, PLAIT_MONITOR_SCATTERS, o->slot, o->offset, o->offset + o->bytes, index);
 }
 
+/* Kinds together, then slots, then bytes; the operand last, so that equal ranges are named after the first node. */
 static int by_place(const void *a, const void *b) {
     const plait_monitor_range *x = a, *y = b;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -123,6 +132,7 @@ static int by_place(const void *a, const void *b) {
     return x->operand < y->operand ? -1 : x->operand > y->operand;
 }
 
+/* Of one kind and slot, where they touch or overlap. Sorted, so the one before is the only one to compare with. */
 static void join_ranges(plait_monitor_program *p) {
     size_t kept = 0;
     if (p->n_ranges == 0) return;
@@ -138,7 +148,9 @@ static void join_ranges(plait_monitor_program *p) {
     p->n_ranges = kept + 1;
 }
 
-/* The ranges for these dims. */
+/* The ranges for these dims. Groups in the order in which they run, operands in that of the nodes, inputs before
+ * outputs: what has been written when an input is read follows from that order. They stay valid until the dims change;
+ * a failure leaves none. */
 static plait_status find_ranges(plait_monitor_program *p, const int64_t *dims) {
     size_t bytes = (size_t)p->n_dims * sizeof *dims;
     if (p->ranges_valid && (bytes == 0 || memcmp(p->dims, dims, bytes) == 0)) return PLAIT_OK;
@@ -148,6 +160,7 @@ static plait_status find_ranges(plait_monitor_program *p, const int64_t *dims) {
     for (int s = 0; s < p->n_slots; s++) plait_monitor_shadow_clear(&p->written[s]);
     for (int g = 0; g < p->n_groups; g++) {
         const plait_monitor_group *group = &p->groups[g];
+        /* Scratch may be written anywhere, by any node of the group, and need not be written before. */
         if (group->scratch_bytes)
             PLAIT_TRY(add_range(p, PLAIT_MONITOR_MAY_WRITE, group->scratch_slot, group->scratch_offset,
                                 group->scratch_offset + group->scratch_bytes, (uint32_t)group->first));
@@ -160,16 +173,18 @@ static plait_status find_ranges(plait_monitor_program *p, const int64_t *dims) {
 
 /* ---- overlap ---- */
 
-/* Whether two places are the same memory. */
+/* Whether two places are the same memory. Without buffers each slot is memory of its own. */
 static bool same_memory(uint32_t a, uint32_t b, plait_buffer *const *slots) {
     return a == b || (slots && slots[a] && slots[a] == slots[b]);
 }
 
+/* Ranges of no bytes are kept away by has_bytes. */
 static bool meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-/* A pair that may share bytes lies at the same place. */
+/* A pair that may share bytes lies at the same place: `prepare` has said that the output may be written over the input,
+ * and element meets element only where both values begin together. */
 static bool may_share(const plait_monitor_program *p, const plait_monitor_operand *a,
                       const plait_monitor_operand *b) {
     if (a->offset - a->view_offset != b->offset - b->view_offset) return false;
@@ -180,10 +195,12 @@ static bool may_share(const plait_monitor_program *p, const plait_monitor_operan
     return false;
 }
 
+/* Values that are left out have no place. */
 static bool has_bytes(const plait_monitor_operand *o) {
     return !o->elided && o->bytes > 0;
 }
 
+/* Operands of one storage are views of each other, and their order was checked when the segment was prepared. */
 static plait_status check_pair(const plait_monitor_call *call, const plait_monitor_program *p,
                                const plait_monitor_operand *a, const plait_monitor_operand *b,
                                plait_buffer *const *slots) {
@@ -200,6 +217,7 @@ static plait_status check_pair(const plait_monitor_call *call, const plait_monit
         (unsigned long long)b->offset, (unsigned long long)b->bytes, b->slot);
 }
 
+/* Scratch is the group's alone while it runs. */
 static plait_status check_scratch(const plait_monitor_call *call, const plait_monitor_program *p,
                                   const plait_monitor_group *group, const plait_monitor_operand *a,
                                   plait_buffer *const *slots) {
@@ -215,6 +233,8 @@ static plait_status check_scratch(const plait_monitor_call *call, const plait_mo
         (unsigned long long)group->scratch_bytes);
 }
 
+/* All pairs of a group's operands: they are touched at the same time. Between groups bytes may be used again. Done at
+ * compile, and at a launch again where one buffer is in two slots. */
 plait_status plait_monitor_check_overlap(const plait_monitor_call *call, const plait_monitor_program *p,
                                          plait_buffer *const *slots) {
     for (int g = 0; g < p->n_groups; g++) {
@@ -231,6 +251,7 @@ plait_status plait_monitor_check_overlap(const plait_monitor_call *call, const p
 
 /* ---- a launch ---- */
 
+/* Up to the bounds that the program was compiled for. */
 static plait_status check_dims(const plait_monitor_call *call, const plait_monitor_program *p,
                                const int64_t *dims) {
     if (p->n_dims && !dims)
@@ -244,6 +265,7 @@ static plait_status check_dims(const plait_monitor_call *call, const plait_monit
     return PLAIT_OK;
 }
 
+/* A slot that the program does not touch may hold anything, and is passed on as it is. */
 static plait_status check_slot(const plait_monitor_call *call, const plait_monitor_program *p, int slot,
                                const plait_buffer *given, plait_buffer **out) {
     plait_monitor_buffer *buffer = plait_monitor_buffer_of(call->device->monitor, given);
@@ -270,6 +292,8 @@ static plait_status check_slots(const plait_monitor_call *call, const plait_moni
                                 plait_buffer *const *given, const plait_monitor_mark *mark,
                                 plait_buffer **out, bool *out_aliased) {
     plait_monitor *monitor = call->device->monitor;
+    /* Buffers remember the launch that named them last, so one in two slots is found without comparing slots with each
+     * other. */
     uint64_t launch = ++monitor->launches;
     *out_aliased = false;
     for (int s = 0; s < p->n_slots; s++) {
@@ -283,6 +307,7 @@ static plait_status check_slots(const plait_monitor_call *call, const plait_moni
     return PLAIT_OK;
 }
 
+/* A breach is told in terms of the operand that the range comes of. */
 static plait_status touch_ranges(plait_monitor_call *call, plait_monitor_program *p,
                                  plait_buffer *const *slots, const plait_monitor_clock *clock,
                                  const plait_monitor_mark *mark) {
@@ -303,6 +328,7 @@ static plait_status touch_ranges(plait_monitor_call *call, plait_monitor_program
     return PLAIT_OK;
 }
 
+/* Of this device, and on a queue that computes. */
 static plait_status check_program(const plait_monitor_call *call, const plait_monitor_queue *queue,
                                   const plait_monitor_program *program) {
     if (!program)
@@ -318,6 +344,8 @@ static plait_status check_program(const plait_monitor_call *call, const plait_mo
     return PLAIT_OK;
 }
 
+/* Slots are translated into the flight, which lives as long as the device needs them: the caller's array stays the
+ * caller's. */
 plait_status plait_monitor_check_launch(const plait_monitor_call *call, plait_monitor_queue *queue,
                                         plait_monitor_flight *flight, const plait_command *command,
                                         plait_command *out) {
@@ -330,6 +358,7 @@ plait_status plait_monitor_check_launch(const plait_monitor_call *call, plait_mo
                                .lane = (uint16_t)queue->lane,
                                .function = (uint16_t)call->function};
     PLAIT_TRY(check_program(call, queue, program));
+    /* Behind those of the list's earlier launches. */
     plait_buffer **slots = flight->slots + flight->used_slots;
     bool aliased;
     flight->used_slots += (size_t)program->n_slots;

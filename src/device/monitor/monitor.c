@@ -1,6 +1,8 @@
-/* Monitors, wrapped devices, and the calls that only pass through. Not here: anything with objects of its own.
+/* Monitors, wrapped devices, and the calls that only pass through. Not here: anything with objects of its own
+ * (buffer.c, event.c, queue.c, program.c), what a breach says (report.c).
  *
- * Invariant: a wrapped device has the inner device's kind, facts and name; whoever plans by them makes the same plan. */
+ * Invariant: a wrapped device has the inner device's kind, facts and name; whoever plans by them makes the same
+ * plan. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -11,13 +13,16 @@
 #include <string.h>
 #include <time.h>
 
+/* How long nothing may happen before a wait counts as one that never ends. */
 #define DEFAULT_PATIENCE_NS UINT64_C(5000000000)
 
-/* What stands for no message while a call is watched. */
+/* What stands for no message while a call is watched: a text that no call would leave. */
 static const char no_message[] = "\001";
 
 /* ---- monitors ---- */
 
+/* All or nothing. Waits are timed by the monotonic clock, since patience must not depend on somebody setting the
+ * time. */
 static bool make_locks(plait_monitor *monitor) {
     pthread_condattr_t attributes;
     if (pthread_condattr_init(&attributes) != 0) return false;
@@ -33,6 +38,8 @@ static bool make_locks(plait_monitor *monitor) {
     return false;
 }
 
+/* Options may be those of an older caller, shorter than ours: what is missing is 0. OFF means that nobody made a
+ * monitor, so a monitor that is made is at least ON. */
 plait_status plait_monitor_create(const plait_monitor_options *options, plait_monitor **out) {
     plait_monitor_options given = {.struct_bytes = sizeof given};
     if (options && (options->struct_bytes < sizeof(size_t) || options->struct_bytes > sizeof given))
@@ -56,6 +63,8 @@ plait_status plait_monitor_create(const plait_monitor_options *options, plait_mo
     return PLAIT_OK;
 }
 
+/* Behind all wrapped devices. Their structs and those of dead objects lived until here, so that late uses could be told
+ * from memory that is somebody else's. */
 void plait_monitor_destroy(plait_monitor *monitor) {
     if (!monitor) return;
     plait_monitor_quarantine_clear(monitor);
@@ -84,6 +93,7 @@ void plait_monitor_unlock(plait_monitor *monitor) {
 
 /* ---- calls ---- */
 
+/* Numbers are given without the lock: they name calls in messages, and say nothing of order. */
 plait_monitor_call plait_monitor_begin(plait_device *device, plait_monitor_function function) {
     plait_monitor_device *wrapped = (plait_monitor_device *)device;
     return (plait_monitor_call){
@@ -93,6 +103,7 @@ plait_monitor_call plait_monitor_begin(plait_device *device, plait_monitor_funct
         .function = function};
 }
 
+/* What the host does is known to it at once, so its own count is part of its clock. */
 plait_monitor_mark plait_monitor_host_mark(const plait_monitor_call *call) {
     plait_monitor *monitor = call->device->monitor;
     return (plait_monitor_mark){.t = ++monitor->host.t[PLAIT_MONITOR_HOST],
@@ -102,22 +113,29 @@ plait_monitor_mark plait_monitor_host_mark(const plait_monitor_call *call) {
                                 .function = (uint16_t)call->function};
 }
 
+/* The status is handed on: a missing message is the device's breach, and not another failure for the caller. */
 static plait_status without_message(const plait_monitor_call *call, plait_status status) {
     plait_monitor_report(call, PLAIT_MONITOR_FAILED_CALL, NULL, NULL, "it failed with %s and left no message",
                          plait_status_name(status));
     return status;
 }
 
+/* For calls whose outputs say nothing: only the message is looked at. */
 plait_status plait_monitor_outcome(const plait_monitor_call *call, plait_status status) {
     if (status == PLAIT_OK || plait_error_message()[0]) return status;
     return without_message(call, status);
 }
 
+/* The record of this thread is kept and replaced by a text of ours, so that what the call leaves can be told from what
+ * was there. */
 void plait_monitor_watch(plait_error_record *kept) {
     plait_error_save(PLAIT_INTERNAL, kept);
     plait_error_set(PLAIT_INTERNAL, no_message);
 }
 
+/* An inner device that succeeds must leave the caller's record alone, so it is put back, whatever happened to it. A
+ * report becomes this thread's message; where the call's own failure is what the caller needs, that one is raised
+ * again. */
 plait_status plait_monitor_watched(const plait_monitor_call *call, const plait_error_record *kept,
                                    plait_status status, bool set) {
     if (status == PLAIT_OK) {
@@ -140,6 +158,7 @@ plait_status plait_monitor_watched(const plait_monitor_call *call, const plait_e
 
 /* ---- facts ---- */
 
+/* Facts that plans are made by. Free memory may change, and names are the context's. */
 static bool same_facts(const plait_device_info *a, const plait_device_info *b, const char **out_what) {
 #define SAME_TEXT(field) (strcmp(a->field, b->field) == 0 || (*out_what = #field, false))
 #define SAME(field)      (a->field == b->field || (*out_what = #field, false))
@@ -150,6 +169,7 @@ static bool same_facts(const plait_device_info *a, const plait_device_info *b, c
 #undef SAME
 }
 
+/* Facts are compared with those at wrapping; the name is the wrapped device's, which the context gave. */
 static plait_status monitor_describe(plait_device *device, plait_device_info *out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_describe);
     plait_device *real = call.device->inner;
@@ -164,6 +184,7 @@ static plait_status monitor_describe(plait_device *device, plait_device_info *ou
     return PLAIT_OK;
 }
 
+/* Once lost, always lost: the flag is set by any call that has said so. */
 static plait_status monitor_health(plait_device *device) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_health);
     plait_device *real = call.device->inner;
@@ -176,6 +197,7 @@ static plait_status monitor_health(plait_device *device) {
     return status;
 }
 
+/* A device may take more for a buffer than its bytes, never less. */
 static plait_status monitor_allocation_bytes(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                              uint64_t *out_bytes) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_allocation_bytes);
@@ -199,6 +221,7 @@ static plait_status monitor_memory_query(plait_device *device, uint64_t *out_tot
     return plait_monitor_outcome(&call, real->vtable->memory_query(real, out_total_bytes, out_free_bytes));
 }
 
+/* Devices of this monitor are known to the inner ones by their inner selves; others pass as they are. */
 static bool monitor_reaches(plait_device *device, plait_device *other) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_reaches);
     plait_monitor_device *known = plait_monitor_device_of(call.device->monitor, other);
@@ -213,6 +236,7 @@ static plait_status monitor_encodings(plait_device *device, const plait_weight_u
     return plait_monitor_outcome(&call, real->vtable->encodings(real, use, offers, n_offers));
 }
 
+/* Watched, since success must give memory. */
 static plait_status monitor_host_alloc(plait_device *device, uint64_t size_bytes, void **out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_host_alloc);
     plait_device *real = call.device->inner;
@@ -222,6 +246,7 @@ static plait_status monitor_host_alloc(plait_device *device, uint64_t size_bytes
     return PLAIT_OK;
 }
 
+/* Nothing to look at: memory of host_alloc is not an object of the monitor. */
 static void monitor_host_free(plait_device *device, void *host) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_host_free);
     plait_device *real = call.device->inner;
@@ -242,7 +267,8 @@ static plait_status monitor_figures(plait_device *device, plait_device_figures *
 
 /* ---- the end of a device ---- */
 
-/* Gives back what the inner device has of an object; queues first, they may use the others. */
+/* Gives back what the inner device has of an object; queues first, they may use the others. The object stays in its
+ * ring, as a struct that says that it is over. Objects are members of their wrappers, which are found by the offset. */
 static void release_kind(plait_monitor_object *head, plait_device_object kind) {
     for (plait_monitor_object *o = head->next; o != head; o = o->next) {
         char *at = (char *)o;
@@ -260,6 +286,8 @@ static void release_kind(plait_monitor_object *head, plait_device_object kind) {
     }
 }
 
+/* In the order in which they use each other: queues wait for their commands, which name programs, events and buffers.
+ * Held objects too, which the caller has destroyed while they were in use. */
 static void release_all(plait_monitor_device *device) {
     if (device->spy) device->spy->device->vtable->queue_destroy(device->spy);
     device->spy = NULL;
@@ -271,6 +299,8 @@ static void release_all(plait_monitor_device *device) {
     }
 }
 
+/* What is alive is a leak, said once for each object. It is released all the same, for the inner device wants its
+ * objects destroyed before it. That one's own destroy is called without the lock, since it may wait. */
 static void monitor_destroy(plait_device *base) {
     if (!base) return;
     plait_monitor_device *device = (plait_monitor_device *)base;
@@ -296,6 +326,7 @@ static void monitor_destroy(plait_device *base) {
 
 /* ---- wrapping ---- */
 
+/* The slots of a wrapped device; kind, doc, create and expand are filled in from the inner one. */
 static const plait_device_vtable monitor_vtable = {
     .version = PLAIT_DEVICE_VERSION,
     .struct_bytes = sizeof(plait_device_vtable),
@@ -336,11 +367,13 @@ static const plait_device_vtable monitor_vtable = {
     .figures = monitor_figures,
 };
 
+/* By a function of the vtable: wrapped devices have tables of their own, each with this one in it. */
 plait_monitor *plait_monitor_of(const plait_device *device) {
     if (!device || !device->vtable || device->vtable->describe != monitor_describe) return NULL;
     return ((const plait_monitor_device *)device)->monitor;
 }
 
+/* NULL for devices of another monitor too: their objects have clocks of their own. */
 plait_monitor_device *plait_monitor_device_of(const plait_monitor *monitor, const plait_device *device) {
     return plait_monitor_of(device) == monitor ? (plait_monitor_device *)(uintptr_t)device : NULL;
 }
@@ -356,6 +389,9 @@ static void fill_table(plait_monitor_device *device) {
     memcpy(device->base.name, device->inner->name, sizeof device->base.name);
 }
 
+/* The registry's table has every slot filled, which the passing functions rely on. Level FULL needs a queue of its own
+ * where memory is not mapped: it reads and writes bytes around the caller's commands. On success the inner device
+ * belongs to the wrapped one. */
 plait_status plait_monitor_wrap(plait_monitor *monitor, plait_device *inner, plait_device **out) {
     if (!monitor || !inner) return plait_error(PLAIT_INVALID_ARGUMENT, "monitor: no monitor or no device");
     if (inner->vtable->struct_bytes < sizeof(plait_device_vtable) || !inner->vtable->reaches)

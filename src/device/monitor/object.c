@@ -1,6 +1,9 @@
 /* Life of wrapped objects. Ended ones stay in memory for long, so that a later use finds a struct that says so; the
- * oldest go when there are too many. Invariant: an object is in exactly one ring: its device's living, its device's held
- * (ended for the caller while the device may still use it), or the monitor's quarantine. */
+ * oldest go when there are too many. Not here: what each kind gives back when it ends. Invariant: an object is in
+ * exactly one ring: its device's living, its device's held (ended for the caller while the device may still use it), or
+ * the monitor's quarantine.
+ *
+ * Everything here is called with the monitor's lock held, but plait_monitor_name_object. */
 #include "device/monitor/monitor.h"
 
 #include <stdio.h>
@@ -18,6 +21,7 @@ static void unlink_object(plait_monitor_object *object) {
     object->next->previous = object->previous;
 }
 
+/* At the end, so the first of a ring is the oldest. */
 static void append(plait_monitor_object *head, plait_monitor_object *object) {
     object->next = head;
     object->previous = head->previous;
@@ -27,6 +31,7 @@ static void append(plait_monitor_object *head, plait_monitor_object *object) {
 
 /* ---- life ---- */
 
+/* The wrapper is zeroed; from here on the object is found among the living. */
 void plait_monitor_object_begin(const plait_monitor_call *call, plait_device_object kind,
                                 plait_monitor_object *object) {
     object->kind = kind;
@@ -37,6 +42,7 @@ void plait_monitor_object_begin(const plait_monitor_call *call, plait_device_obj
     append(&call->device->living, object);
 }
 
+/* For messages: where an object of this kind was made. */
 plait_monitor_function plait_monitor_maker(plait_device_object kind) {
     switch (kind) {
     case PLAIT_OBJECT_BUFFER: return PLAIT_MONITOR_F_buffer_create;
@@ -47,6 +53,7 @@ plait_monitor_function plait_monitor_maker(plait_device_object kind) {
     return PLAIT_MONITOR_F_none;
 }
 
+/* The object is a member of its wrapper; what that owned was released before. */
 static void free_wrapper(plait_monitor_object *object) {
     switch (object->kind) {
     case PLAIT_OBJECT_BUFFER: free((char *)object - offsetof(plait_monitor_buffer, object)); break;
@@ -56,6 +63,8 @@ static void free_wrapper(plait_monitor_object *object) {
     }
 }
 
+/* The device may not use it any more: what it held is given back. With more than PLAIT_MONITOR_QUARANTINE dead, the one
+ * that died first is forgotten. */
 void plait_monitor_object_end(const plait_monitor_call *call, plait_monitor_object *object) {
     plait_monitor *monitor = call->device->monitor;
     object->alive = false;
@@ -70,6 +79,8 @@ void plait_monitor_object_end(const plait_monitor_call *call, plait_monitor_obje
     monitor->n_quarantine--;
 }
 
+/* For an object that was destroyed while a command may still name it: the breach is reported, and the memory is kept,
+ * so that the device does not write into somebody else's. */
 void plait_monitor_object_hold(const plait_monitor_call *call, plait_monitor_object *object) {
     object->alive = false;
     object->destroyed =
@@ -95,6 +106,8 @@ plait_status plait_monitor_object_check(const plait_monitor_call *call, const pl
 
 /* ---- uses ---- */
 
+/* One place a lane, and those that the host knows to be over are free: a use is kept only until the host has waited for
+ * it. */
 void plait_monitor_object_use(plait_monitor *monitor, plait_monitor_object *object,
                               const plait_monitor_mark *mark) {
     int place = PLAIT_MONITOR_USES - 1; /* with more lanes than places one is forgotten */
@@ -125,6 +138,7 @@ static bool is_event(const plait_monitor *monitor, const plait_event *event,
     return wrapper && &wrapper->object == object;
 }
 
+/* A launch names its program, and the buffers in its slots. */
 static bool launch_names(const plait_monitor *monitor, const plait_command *command,
                          const plait_monitor_object *object) {
     const plait_monitor_program *program = plait_monitor_program_of(command->launch.program);
@@ -151,6 +165,8 @@ static bool names(const plait_monitor *monitor, const plait_command *command,
     return false;
 }
 
+/* In lists that wait, whose commands have not been looked at and so left no mark. Linear in all commands that wait,
+ * which happens when something is destroyed. */
 const plait_monitor_call *plait_monitor_object_awaited(const plait_monitor *monitor,
                                                        const plait_monitor_object *object, int *out_command) {
     for (const plait_monitor_queue *q = monitor->queues; q; q = q->next)
@@ -163,6 +179,7 @@ const plait_monitor_call *plait_monitor_object_awaited(const plait_monitor *moni
     return NULL;
 }
 
+/* First what is in flight, then what waits. The report names the call and the command. */
 plait_status plait_monitor_object_idle(const plait_monitor_call *call, const plait_monitor_object *object) {
     plait_monitor *monitor = call->device->monitor;
     const plait_monitor_mark *use = plait_monitor_object_in_use(monitor, object);
@@ -181,6 +198,7 @@ plait_status plait_monitor_object_idle(const plait_monitor_call *call, const pla
 
 /* ---- names ---- */
 
+/* The object's own part of a wrapper, and what the inner device calls it. */
 static plait_monitor_object *object_of(plait_device_object kind, void *object, void **out_inner) {
     switch (kind) {
     case PLAIT_OBJECT_BUFFER:

@@ -1,5 +1,6 @@
 /* Questions and programs: the same question has the same answer, what was accepted stays accepted, groups keep every
- * dependency, addresses keep their rules. Invariant: a program knows every operand of its nodes with its place. */
+ * dependency, addresses keep their rules. Not here: what a launch touches (launch.c). Invariant: a program knows every
+ * operand of its nodes with its place. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -9,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "monitor!" as a number: what a foreign program begins with is anything, and hardly this. */
 #define MAGIC UINT64_C(0x6d6f6e69746f7221)
 
+/* Reads the first bytes of a program that may be another device's: every program is longer than that. */
 plait_monitor_program *plait_monitor_program_of(const plait_program *program) {
     plait_monitor_program *ours = (plait_monitor_program *)(uintptr_t)program;
     return ours && ours->magic == MAGIC ? ours : NULL;
@@ -18,12 +21,15 @@ plait_monitor_program *plait_monitor_program_of(const plait_program *program) {
 
 /* ---- supports ---- */
 
+/* Type, dims and strides: data pointers of a question are NULL, and say nothing. */
 static uint64_t hash_operand(const plait_operand *operand, uint64_t seed) {
     seed = plait_hash_bytes(&operand->dtype, sizeof operand->dtype, seed);
     seed = plait_hash_bytes(operand->dims, sizeof operand->dims, seed);
     return plait_hash_bytes(operand->strides, sizeof operand->strides, seed);
 }
 
+/* Two questions with one hash of 62 bits would be taken for one. Inputs that are absent do not count, whatever stands
+ * in their places; the number of an input does, so that one input left out is not another. */
 static uint64_t hash_question(const plait_op_use *use, const plait_encoding *encodings) {
     uint64_t hash = plait_hash_bytes(&use->present, sizeof use->present, (uint64_t)use->op->id + 1);
     for (int i = 0; i < use->n_inputs; i++) {
@@ -40,6 +46,8 @@ static uint64_t hash_question(const plait_op_use *use, const plait_encoding *enc
 
 enum { FIRST_ANSWERS = 256, MOST_ANSWERS = 1 << 20 };
 
+/* Open addressing with steps of one; a table is never more than half full. The lowest bit is the answer and not part of
+ * the question. */
 static uint64_t *answer_place(uint64_t *answers, size_t capacity, uint64_t question) {
     size_t at = (size_t)(question >> 2) & (capacity - 1);
     while (answers[at] && answers[at] >> 1 != question >> 1) at = (at + 1) & (capacity - 1);
@@ -59,6 +67,7 @@ static bool more_answers(plait_monitor_device *device) {
     return true;
 }
 
+/* Each contradiction is said once: the newer answer is what counts then. */
 static void remember_answer(const plait_monitor_call *call, const plait_op_use *use,
                             const plait_encoding *encodings, bool answer) {
     plait_monitor_device *device = call->device;
@@ -75,12 +84,14 @@ static void remember_answer(const plait_monitor_call *call, const plait_op_use *
     }
 }
 
+/* The reason is cleared first, so that one that was left from before is not taken for this one's. */
 bool plait_monitor_supports(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
                             char *reason, size_t reason_bytes) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_supports);
     plait_device *real = call.device->inner;
     if (reason && reason_bytes) reason[0] = '\0';
     bool answer = real->vtable->supports(real, use, encodings, reason, reason_bytes);
+    /* A reason is text that ends within its room; one that does not is as good as none. */
     if (!answer && reason && reason_bytes && (!reason[0] || !memchr(reason, '\0', reason_bytes)))
         plait_monitor_report(&call, PLAIT_MONITOR_FAILED_CALL, NULL, NULL, "%s is refused without a reason",
                              use->op->name);
@@ -92,6 +103,7 @@ bool plait_monitor_supports(plait_device *device, const plait_op_use *use, const
 
 /* ---- refusals ---- */
 
+/* Asked of the inner device, past the table of answers: the question is the monitor's. */
 static bool accepts(plait_device *real, const plait_segment_node *node) {
     plait_op_use use = {
         .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
@@ -107,7 +119,8 @@ static bool accepts(plait_device *real, const plait_segment_node *node) {
     return real->vtable->supports(real, &use, encodings, reason, sizeof reason);
 }
 
-/* A refusal of what supports accepts is a fault, and stays a refusal: planners live with it. */
+/* A refusal of what supports accepts is a fault, and stays a refusal: planners live with it. Running out of something,
+ * or being lost, is no answer to the question. */
 static plait_status judge_refusal(const plait_monitor_call *call, const plait_segment *segment,
                                   plait_status status) {
     plait_error_record own;
@@ -124,11 +137,13 @@ static plait_status judge_refusal(const plait_monitor_call *call, const plait_se
 
 /* ---- prepare ---- */
 
+/* 0 for what overflows, which planners have refused before. */
 static uint64_t span_of(const plait_segment_operand *operand) {
     int64_t bytes = plait_operand_span_bytes(&operand->shape);
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
+/* By storage and view: before addresses are known that is what tells whether operands share bytes. */
 static bool storages_meet(const plait_segment_operand *a, const plait_segment_operand *b) {
     return a->storage == b->storage && a->view_offset < b->view_offset + span_of(b) &&
            b->view_offset < a->view_offset + span_of(a);
@@ -146,7 +161,8 @@ static bool writes_into(const plait_segment_node *writer, const plait_segment_no
     return false;
 }
 
-/* Every node once, in groups one behind the other. */
+/* Every node once, in groups one behind the other. position[n]: where node n stands in `order`, for the checks that
+ * follow. */
 static plait_status check_groups(const plait_monitor_call *call, const plait_segment *segment,
                                  const plait_prepared *p, int *position) {
     int covered = 0;
@@ -176,11 +192,13 @@ static plait_status check_groups(const plait_monitor_call *call, const plait_seg
     return PLAIT_OK;
 }
 
-/* Nodes that changed places must not depend on each other. `largest[k]`: of order[0 .. k]. */
+/* Nodes that changed places must not depend on each other. `largest[k]`: of order[0 .. k], so that the search stops
+ * where nothing larger stands before: in a segment that is nearly in order it is short. */
 static plait_status check_order(const plait_monitor_call *call, const plait_segment *segment,
                                 const plait_prepared *p, int *largest) {
     for (int k = 0; k < segment->n_nodes; k++) {
         largest[k] = k && largest[k - 1] > p->order[k] ? largest[k - 1] : p->order[k];
+        /* Only nodes that stood behind this one in the segment, and run before it, have changed places with it. */
         for (int before = k - 1; before >= 0 && largest[before] > p->order[k]; before--) {
             const plait_segment_node *late = &segment->nodes[p->order[before]];
             const plait_segment_node *early = &segment->nodes[p->order[k]];
@@ -207,7 +225,8 @@ static int group_at(const plait_prepared *p, int position) {
     return low;
 }
 
-/* A value that is left out is made and used up in one group, and nobody else wants it. */
+/* A value that is left out is made and used up in one group, and nobody else wants it. Linear in the segment for each
+ * value that is left out. */
 static plait_status check_elided(const plait_monitor_call *call, const plait_segment *segment,
                                  const plait_prepared *p, const int *position, uint32_t value) {
     int home = -1;
@@ -224,6 +243,7 @@ static plait_status check_elided(const plait_monitor_call *call, const plait_seg
             wanted |= here && node->outputs[o].needed_after;
         }
         if (!touches) continue;
+        /* All of its accesses must be of the first one's group, and none of its outputs may be wanted afterwards. */
         int group = group_at(p, position[n]);
         if (wanted || (home >= 0 && home != group))
             return plait_monitor_report(call, PLAIT_MONITOR_PREPARED, NULL, NULL,
@@ -236,6 +256,8 @@ static plait_status check_elided(const plait_monitor_call *call, const plait_seg
                                 "value %u is left out, and no node of the segment makes it", value);
 }
 
+/* Both are values of the segment, one made here and one read here, and a weight is never written over. Where they lie
+ * is checked when addresses are known. */
 static plait_status check_shared(const plait_monitor_call *call, const plait_segment *segment,
                                  const struct plait_shared_pair *pair) {
     bool output = false, input = false;
@@ -253,6 +275,7 @@ static plait_status check_shared(const plait_monitor_call *call, const plait_seg
         pair->input);
 }
 
+/* `room` has two numbers for each node. Groups first: the other checks rely on every node being somewhere once. */
 static plait_status check_answer(const plait_monitor_call *call, const plait_segment *segment,
                                  const plait_prepared *p, int *room) {
     int *position = room, *largest = room + segment->n_nodes;
@@ -263,6 +286,7 @@ static plait_status check_answer(const plait_monitor_call *call, const plait_seg
     return PLAIT_OK;
 }
 
+/* An answer that breaks a rule is given back to the device, and the call fails. */
 plait_status plait_monitor_prepare(plait_device *device, const plait_segment *segment, plait_prepared *out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_prepare);
     plait_device *real = call.device->inner;
@@ -271,6 +295,8 @@ plait_status plait_monitor_prepare(plait_device *device, const plait_segment *se
     plait_error_record kept;
     plait_monitor_watch(&kept);
     plait_status status = real->vtable->prepare(real, segment, &prepared);
+    /* A failing prepare must leave its output alone; a prepared without groups is right for a segment without nodes, so
+     * success is taken as set. */
     status = plait_monitor_watched(&call, &kept, status,
                                    status == PLAIT_OK || memcmp(&prepared, &none, sizeof none) != 0);
     if (status != PLAIT_OK) return judge_refusal(&call, segment, status);
@@ -284,6 +310,7 @@ plait_status plait_monitor_prepare(plait_device *device, const plait_segment *se
     return status;
 }
 
+/* Freed by whoever allocated it. */
 void plait_monitor_prepared_destroy(plait_device *device, plait_prepared *prepared) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_prepared_destroy);
     plait_device *real = call.device->inner;
@@ -292,6 +319,8 @@ void plait_monitor_prepared_destroy(plait_device *device, plait_prepared *prepar
 
 /* ---- programs ---- */
 
+/* Everything that a program keeps of the segment, in its arena, with one element more than needed everywhere, so that
+ * nothing is of no size. */
 static bool get_tables(plait_monitor_program *p, const plait_segment *segment,
                        const plait_prepared *prepared) {
     plait_arena *arena = &p->arena;
@@ -325,7 +354,8 @@ static bool get_tables(plait_monitor_program *p, const plait_segment *segment,
     return true;
 }
 
-/* Bytes of a packed weight: what the device offers for it; 1 when it does not say. */
+/* Bytes of a packed weight: what the device offers for it; 1 when it does not say, which touches at least its
+ * beginning. */
 static uint64_t packed_bytes(plait_device *real, const plait_segment_node *node, int input) {
     const plait_segment_operand *operand = &node->inputs[input];
     const struct plait_weight_reader reader = {node->op, input, true};
@@ -343,7 +373,9 @@ static uint64_t packed_bytes(plait_device *real, const plait_segment_node *node,
     return bytes;
 }
 
-/* Ops that look up by ids read only what the ids name; attention reads the keys that a token sees. */
+/* Ops that look up by ids read only what the ids name; attention reads the keys that a token sees. The op's factors say
+ * so: a dim of this input is chosen by ids, or merged over. The ids themselves are read in part too, as attention's are
+ * for tokens of no sequence. */
 static bool reads_in_part(const plait_op *op, int input) {
     plait_factors factors;
     if (op->runtime_inputs == 0 || (op->runtime_inputs >> input & 1u))
@@ -357,13 +389,15 @@ static bool reads_in_part(const plait_op *op, int input) {
     return false;
 }
 
+/* Linear: a segment leaves few values out. */
 static bool is_elided(const plait_prepared *prepared, uint32_t value) {
     for (int e = 0; e < prepared->n_elided; e++)
         if (prepared->elided[e] == value) return true;
     return false;
 }
 
-/* An operand's place is one that a launch can have. */
+/* An operand's place is one that a launch can have. Slot, dim, alignment and end; the slot's least size grows with it.
+ * A value is aligned where it begins, views of it may begin anywhere. */
 static plait_status check_place(const plait_monitor_call *call, plait_monitor_program *p,
                                 const plait_monitor_operand *o) {
     const char *name = p->names[o->node], *side = o->output ? "output" : "input";
@@ -379,6 +413,7 @@ static plait_status check_place(const plait_monitor_call *call, plait_monitor_pr
                                     "node %s, %s %d: dim %d of %d along axis %d, divided by %lld", name, side,
                                     o->position, o->outer.dim, p->n_dims, o->outer.axis,
                                     (long long)o->outer.c);
+    /* The value is the storage's beginning. */
     if ((o->offset - o->view_offset) % call->device->info.alignment)
         return plait_monitor_report(call, PLAIT_MONITOR_MISALIGNED, NULL, NULL,
                                     "node %s, %s %d: its value lies at %llu, the device's alignment is %llu",
@@ -392,7 +427,8 @@ static plait_status check_place(const plait_monitor_call *call, plait_monitor_pr
     return PLAIT_OK;
 }
 
-/* What an operand says of itself, but its node and position. */
+/* What an operand says of itself, but its node and position. Whatever an update may change. Outputs of ops that write
+ * into an input, and that input, are touched in part: which rows, ids decide. */
 static void read_operand(const plait_monitor_call *call, const plait_segment *segment,
                          plait_monitor_operand *to) {
     const plait_segment_node *node = &segment->nodes[to->node];
@@ -413,6 +449,7 @@ static void read_operand(const plait_monitor_call *call, const plait_segment *se
         to->partial = to->position == node->op->writes_input || reads_in_part(node->op, to->position);
 }
 
+/* `elided` is the prepared answer's and stays when addresses change. */
 static plait_status add_operand(const plait_monitor_call *call, plait_monitor_program *p,
                                 const plait_segment *segment, const plait_prepared *prepared, int node_index,
                                 int position, bool output) {
@@ -423,6 +460,7 @@ static plait_status add_operand(const plait_monitor_call *call, plait_monitor_pr
     return check_place(call, p, to);
 }
 
+/* Operands in the order in which the group has its nodes, inputs before outputs (launch.c relies on it). */
 static plait_status add_group(const plait_monitor_call *call, plait_monitor_program *p,
                               const plait_segment *segment, const plait_prepared *prepared, int index) {
     const plait_group *from = &prepared->groups[index];
@@ -437,6 +475,7 @@ static plait_status add_group(const plait_monitor_call *call, plait_monitor_prog
         for (int o = 0; o < node->n_outputs; o++)
             PLAIT_TRY(add_operand(call, p, segment, prepared, n, o, true));
     }
+    /* Scratch must be where the group said: in a slot, at its alignment, within 64 bits. */
     to->n = (int)p->n_operands - to->first;
     if (from->scratch_bytes == 0) return PLAIT_OK;
     if (from->scratch_slot >= (uint32_t)segment->n_slots)
@@ -466,6 +505,7 @@ static plait_status read_segment(const plait_monitor_call *call, plait_monitor_p
     return plait_monitor_check_overlap(call, program, NULL);
 }
 
+/* Ranges and shadows have memory of their own; everything else is the arena's. */
 static void free_tables(plait_monitor_program *program) {
     for (int s = 0; program->written && s < program->n_slots; s++)
         plait_monitor_shadow_deinit(&program->written[s]);
@@ -475,6 +515,8 @@ static void free_tables(plait_monitor_program *program) {
     plait_arena_deinit(&program->arena);
 }
 
+/* The segment is checked before the device sees it. The program becomes an object, and gets its magic, only when the
+ * device has made its own. */
 plait_status plait_monitor_compile(plait_device *device, const plait_segment *segment,
                                    const plait_prepared *prepared, plait_program **out) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_compile);
@@ -502,6 +544,7 @@ plait_status plait_monitor_compile(plait_device *device, const plait_segment *se
     return PLAIT_OK;
 }
 
+/* Everything but the struct. */
 void plait_monitor_program_release(plait_monitor_program *program) {
     plait_device *real = program->object.device->inner;
     if (program->inner) real->vtable->program_destroy(real, program->inner);
@@ -509,6 +552,7 @@ void plait_monitor_program_release(plait_monitor_program *program) {
     free_tables(program);
 }
 
+/* In use: held until the device ends, as buffers are. */
 void plait_monitor_program_destroy(plait_device *device, plait_program *base) {
     if (!base) return;
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_program_destroy);
@@ -529,7 +573,7 @@ void plait_monitor_program_destroy(plait_device *device, plait_program *base) {
     plait_monitor_unlock(call.device->monitor);
 }
 
-/* The operands of some nodes have other places. */
+/* The operands of some nodes have other places: slots' sizes are counted anew, from all operands and scratch. */
 static plait_status reread(const plait_monitor_call *call, plait_monitor_program *p,
                            const plait_segment *segment, const int *nodes, int n_nodes) {
     p->ranges_valid = false;
@@ -549,6 +593,8 @@ static plait_status reread(const plait_monitor_call *call, plait_monitor_program
     return plait_monitor_check_overlap(call, p, NULL);
 }
 
+/* Not while a launch is in flight or waits: it would be looked at with addresses that are not yet, or no longer, the
+ * device's. */
 plait_status plait_monitor_program_update(plait_device *device, plait_program *base,
                                           const plait_segment *segment, const int *nodes, int n_nodes) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_program_update);

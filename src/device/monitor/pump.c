@@ -10,10 +10,14 @@
 #include <string.h>
 #include <time.h>
 
+/* HELD_NS: how long a shut latch is watched. LOOK_NS: how often somebody who waits asks whether devices have failed by
+ * themselves. */
 enum { HELD_NS = 50000, LOOK_NS = 10000000 };
 
 /* ---- failing ---- */
 
+/* The first breach stays the queue's failure. The gate event fails with the same message, so what the device says of
+ * its queue is that. */
 void plait_monitor_queue_fail(plait_monitor_queue *queue, plait_status status) {
     if (queue->failed) return;
     queue->failed = true;
@@ -91,6 +95,7 @@ static void look_at(plait_monitor_queue *queue, plait_monitor_flight *flight, in
 
 /* ---- lists ---- */
 
+/* Commands [first, end) of the flight have been handed on, or never will be. */
 static void settle_signals(const plait_monitor *monitor, const plait_monitor_flight *flight, int first,
                            int end, bool forwarded) {
     for (int i = first; i < end; i++) {
@@ -107,6 +112,7 @@ static plait_status hand(const plait_monitor_queue *queue, const plait_command *
     return n ? inner->device->vtable->submit(inner, commands, n) : PLAIT_OK;
 }
 
+/* All commands are handed on: the next list is the one that waits. */
 static void finish(plait_monitor_queue *queue, plait_monitor_flight *flight) {
     flight->position = flight->n;
     queue->pending = flight->next;
@@ -136,6 +142,7 @@ static bool has_latch(const plait_monitor_queue *queue) {
     return !(queue->flags & PLAIT_QUEUE_INLINE);
 }
 
+/* A wait of our own in front of the command, which opens when everything was looked at. */
 static plait_status hand_latch(plait_monitor_queue *queue) {
     queue->steps = queue->seen + 1;
     queue->latch_wait =
@@ -143,6 +150,7 @@ static plait_status hand_latch(plait_monitor_queue *queue) {
     return has_latch(queue) ? hand(queue, &queue->latch_wait, 1) : PLAIT_OK;
 }
 
+/* A signal of our own behind it: when it comes, the command is done. */
 static plait_status hand_step(plait_monitor_queue *queue) {
     queue->step_signal = (plait_command){.kind = PLAIT_COMMAND_SIGNAL,
                                          .signal = {.event = queue->step, .value = &queue->steps}};
@@ -251,6 +259,8 @@ static bool advance(plait_monitor *monitor, plait_monitor_queue *queue) {
     return true;
 }
 
+/* `again` is set by whoever finds the pump at work; it is then run another time over all queues, since anything may
+ * have been settled. */
 void plait_monitor_pump(plait_monitor *monitor) {
     monitor->again = true;
     if (monitor->pumping) return;
@@ -287,11 +297,14 @@ static bool look_for_failures(plait_monitor *monitor) {
     return found;
 }
 
+/* With the lock held, which is dropped meanwhile; spurious wakes are the caller's loop's affair. */
 static void sleep_until(plait_monitor *monitor, uint64_t end_ns) {
     struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u), .tv_nsec = (long)(end_ns % 1000000000u)};
     pthread_cond_timedwait(&monitor->changed, &monitor->lock, &end);
 }
 
+/* Patience begins anew with everything that happens, and does not run while somebody pumps, for a device may take long
+ * over one command. */
 bool plait_monitor_await(plait_monitor *monitor, bool (*done)(const void *user), const void *user,
                          uint64_t deadline_ns) {
     uint64_t activity = monitor->activity, since = 0;
@@ -312,6 +325,7 @@ bool plait_monitor_await(plait_monitor *monitor, bool (*done)(const void *user),
     return true;
 }
 
+/* Linear in all commands that wait; asked when somebody has lost patience. */
 plait_monitor_queue *plait_monitor_promised_by(const plait_monitor *monitor,
                                                const plait_monitor_timeline *timeline, uint64_t value) {
     for (plait_monitor_queue *q = monitor->queues; q; q = q->next)

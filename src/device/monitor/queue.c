@@ -1,6 +1,8 @@
 /* Queues and lists in flight. A list is copied when it is submitted, with all that its pointers show, and compared with
- * the caller's when the host first knows that it is done. Invariant: a flight leaves its queue only when the device is
- * done with it and it was compared. */
+ * the caller's when the host first knows that it is done. Not here: looking at commands and handing them on (pump.c,
+ * check.c).
+ *
+ * Invariant: a flight leaves its queue only when the device is done with it and it was compared. */
 #include "device/monitor/monitor.h"
 
 #include "base/alloc.h"
@@ -9,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Lists that are done and not compared, because the host never waits, are kept up to this number. */
 enum { MOST_FLIGHTS = 4096 };
 
 /* ---- what pointers show ---- */
 
+/* n bytes at an address that a command points to. */
 typedef bool (*shown_fn)(void *user, const void *address, size_t n);
 
+/* size_bytes and box, where they are given. */
 static bool show_move(const uint64_t *size_bytes, const plait_box *box, shown_fn fn, void *user) {
     if (size_bytes && !fn(user, size_bytes, sizeof *size_bytes)) return false;
     return !box || fn(user, box, sizeof *box);
@@ -41,12 +46,14 @@ static bool each_shown(const plait_command *c, shown_fn fn, void *user) {
     return true;
 }
 
+/* For each_shown: the sum of all that is shown; false when it overflows. */
 static bool add_size(void *user, const void *address, size_t n) {
     size_t *sum = user;
     (void)address;
     return plait_add_size(*sum, n, sum);
 }
 
+/* One behind the other, in the order in which each_shown comes to them; compare walks the same way. */
 static bool save(void *user, const void *address, size_t n) {
     unsigned char **at = user;
     memcpy(*at, address, n);
@@ -60,6 +67,7 @@ typedef struct comparison {
     size_t n;
 } comparison;
 
+/* Ends at the first difference, which `changed` and `n` then tell. */
 static bool compare(void *user, const void *address, size_t n) {
     comparison *c = user;
     if (memcmp(c->at, address, n) != 0) {
@@ -75,6 +83,7 @@ static bool same_region(const plait_region *a, const plait_region *b) {
     return a->buffer == b->buffer && a->offset == b->offset && a->size_bytes == b->size_bytes;
 }
 
+/* Field by field, for the bytes between fields of a union may be anything. */
 static bool same_command(const plait_command *a, const plait_command *b) {
     if (a->kind != b->kind) return false;
     switch (a->kind) {
@@ -119,7 +128,8 @@ static size_t inner_places(int n) {
     return (size_t)n + 1;
 }
 
-/* Bytes of a flight's arrays for these commands. */
+/* Bytes of a flight's arrays for these commands. False when a sum overflows. Slots are those of all launches, to be
+ * translated. */
 static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots, size_t *out_shown,
                          size_t *out_all) {
     size_t commands_bytes, slots = 0, shown = 0, slots_bytes;
@@ -137,7 +147,9 @@ static bool flight_bytes(const plait_command *commands, int n, size_t *out_slots
            plait_add_size(commands_bytes, slots_bytes, out_all) && plait_add_size(*out_all, shown, out_all);
 }
 
-/* A flight with room for the commands: a spare one if it is large enough. */
+/* A flight with room for the commands: a spare one if it is large enough, so a queue that is warm allocates nothing.
+ * All arrays are one piece of memory: what the device gets, the copy, translated slots, and what pointers showed, which
+ * needs no alignment. The struct is cleared but for that memory. */
 static plait_status take_flight(plait_monitor_queue *queue, const plait_command *commands, int n,
                                 plait_monitor_flight **out) {
     size_t slots, shown, all;
@@ -179,9 +191,11 @@ static void free_flights(plait_monitor_flight *flight) {
     }
 }
 
-/* Puts what the device is done with aside. */
+/* Puts what the device is done with aside, oldest first. `progress` tells how far it is; of a queue that has failed it
+ * tells nothing, and what was known before counts. */
 static void retire(plait_monitor_queue *queue) {
     uint64_t value;
+    /* The last list that waits, and those behind it, are not the device's yet. */
     plait_error_record kept; /* a failed queue's query fails: nobody's message */
     if (!queue->first || queue->first == queue->pending) return;
     plait_error_save(PLAIT_INTERNAL, &kept);
@@ -192,6 +206,7 @@ static void retire(plait_monitor_queue *queue) {
     }
     while (queue->first && queue->first != queue->pending && queue->first->number <= queue->done) {
         plait_monitor_flight *flight = queue->first;
+        /* One that the host does not know to be over is still to be compared, unless too many are kept. */
         if (!flight->checked && queue->flights - flight->number < MOST_FLIGHTS) break;
         queue->first = flight->next;
         if (!queue->first) queue->last = NULL;
@@ -205,6 +220,7 @@ static bool is_read_into(const plait_monitor *monitor, const void *address) {
     uintptr_t at = (uintptr_t)address;
     for (const plait_monitor_queue *q = monitor->queues; q; q = q->next)
         for (const plait_monitor_flight *f = q->first; f; f = f->next) {
+            /* Most lists read nothing, or nowhere near. */
             if (at < f->read_begin || at >= f->read_end) continue;
             for (int i = 0; i < f->n; i++) {
                 uint64_t begin, end;
@@ -226,8 +242,11 @@ bool plait_monitor_shows_late(const plait_monitor *monitor, const plait_command 
     return !each_shown(command, is_settled, (void *)(uintptr_t)monitor);
 }
 
+/* Changes of what pointers show are no breach where a READ in flight was to write there: then the copy from submit says
+ * nothing, and neither does what follows it. */
 static plait_status check_flight(const plait_monitor_call *call, const plait_monitor_queue *queue,
                                  const plait_monitor_flight *flight) {
+    /* In the order of append_flight: `at` walks through what the pointers showed then, command by command. */
     comparison c = {.at = flight->shown};
     for (int i = 0; i < flight->n; i++) {
         plait_monitor_mark mark = {
@@ -245,6 +264,8 @@ static plait_status check_flight(const plait_monitor_call *call, const plait_mon
     return PLAIT_OK;
 }
 
+/* A list is done when the host knows its last command to be over; lists of a queue are over in order, so the first that
+ * is not ends the search. */
 plait_status plait_monitor_check_lists(const plait_monitor_call *call) {
     plait_monitor *monitor = call->device->monitor;
     plait_status status = PLAIT_OK;
@@ -262,6 +283,7 @@ plait_status plait_monitor_check_lists(const plait_monitor_call *call) {
 
 /* ---- life ---- */
 
+/* The first that nobody uses; with too many queues the last one is shared. */
 static uint32_t take_lane(plait_monitor *monitor) {
     uint32_t lane = PLAIT_MONITOR_HOST + 1;
     while (lane + 1 < PLAIT_MONITOR_LANES && monitor->lane_users[lane]) lane++;
@@ -269,11 +291,14 @@ static uint32_t take_lane(plait_monitor *monitor) {
     return lane;
 }
 
+/* A queue that never became an object: nobody can have used it. */
 static void drop(plait_monitor_queue *queue) {
     plait_monitor_queue_release(queue);
     free(queue);
 }
 
+/* Of the inner device, and unseen by the caller. Those of level FULL hold each command back, and tell when it is
+ * done. */
 static plait_status make_events(const plait_monitor_call *call, plait_monitor_queue *queue) {
     plait_device *real = call->device->inner;
     PLAIT_TRY(real->vtable->event_create(real, &queue->progress));
@@ -312,6 +337,7 @@ plait_status plait_monitor_queue_create(plait_device *device, uint32_t flags, pl
     return PLAIT_OK;
 }
 
+/* A queue that is in the list gives its lane back; another one may take it, and goes on where its count stands. */
 static void unlist(plait_monitor *monitor, plait_monitor_queue *queue) {
     for (plait_monitor_queue **q = &monitor->queues; *q; q = &(*q)->next)
         if (*q == queue) {
@@ -321,6 +347,7 @@ static void unlist(plait_monitor *monitor, plait_monitor_queue *queue) {
         }
 }
 
+/* Everything but the struct. The inner queue first: it may still be executing lists of the flights. */
 void plait_monitor_queue_release(plait_monitor_queue *queue) {
     plait_monitor *monitor = plait_monitor_of(queue->base.device);
     unlist(monitor, queue);
@@ -337,6 +364,7 @@ void plait_monitor_queue_release(plait_monitor_queue *queue) {
 
 /* ---- calls ---- */
 
+/* Calls on one queue come from one thread at a time, by the contract: `busy` shows the second one. */
 static plait_status enter(const plait_monitor_call *call, plait_monitor_queue *queue) {
     plait_monitor *monitor = call->device->monitor;
     plait_monitor_lock(monitor);
@@ -353,22 +381,26 @@ static plait_status enter(const plait_monitor_call *call, plait_monitor_queue *q
     return status;
 }
 
+/* A queue that is being destroyed is not left: the struct is in the quarantine then. */
 static void leave(const plait_monitor_call *call, plait_monitor_queue *queue) {
     plait_monitor_lock(call->device->monitor);
     queue->busy = false;
     plait_monitor_unlock(call->device->monitor);
 }
 
+/* For plait_monitor_await. */
 static bool is_handed_on(const void *user) {
     return ((const plait_monitor_queue *)user)->pending == NULL;
 }
 
-/* With the lock held: until the device has all lists. */
+/* With the lock held: until the device has all lists. Every give-up makes some queue fail and go on, so this ends. */
 static void drain(const plait_monitor_call *call, plait_monitor_queue *queue) {
     while (!plait_monitor_await(call->device->monitor, is_handed_on, queue, UINT64_MAX))
         plait_monitor_give_up(call, queue);
 }
 
+/* The clock of the host is copied: what it learns later, these commands do not know. Times are taken for all commands
+ * at once, so a list's last one is known before it is looked at. */
 static void append_flight(const plait_monitor_call *call, plait_monitor_queue *queue,
                           plait_monitor_flight *flight) {
     plait_monitor *monitor = call->device->monitor;
@@ -388,6 +420,8 @@ static void append_flight(const plait_monitor_call *call, plait_monitor_queue *q
         if (begin < flight->read_begin) flight->read_begin = begin;
         if (end > flight->read_end) flight->read_end = end;
     }
+    /* At the end of the lists in flight; `pending` is the first that is not wholly handed on, which this one is if none
+     * was. */
     if (queue->last)
         queue->last->next = flight;
     else
@@ -403,6 +437,7 @@ static plait_status finish_inline(const plait_monitor_call *call, plait_monitor_
     return plait_monitor_check_lists(call);
 }
 
+/* With the lock held. A list of which the device took nothing was not submitted, and its failure is this call's. */
 static plait_status submit(const plait_monitor_call *call, plait_monitor_queue *queue,
                            const plait_command *commands, int n) {
     plait_monitor *monitor = call->device->monitor;
@@ -422,6 +457,8 @@ static plait_status submit(const plait_monitor_call *call, plait_monitor_queue *
     return plait_error_raise(&queue->refusal);
 }
 
+/* `busy` is set around all of it, the lock only where the state is touched: the pump drops it while the device
+ * works. */
 plait_status plait_monitor_submit(plait_queue *base, const plait_command *commands, int n) {
     plait_monitor_queue *queue = (plait_monitor_queue *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_submit);
@@ -433,6 +470,7 @@ plait_status plait_monitor_submit(plait_queue *base, const plait_command *comman
     return status;
 }
 
+/* Of the device's living buffers: a queue of it has just been waited for. */
 static plait_status check_all_guards(const plait_monitor_call *call) {
     plait_status status = PLAIT_OK;
     plait_monitor_object *head = &call->device->living;
@@ -443,6 +481,8 @@ static plait_status check_all_guards(const plait_monitor_call *call) {
     return status;
 }
 
+/* It is the last one, and nothing of it was handed on: it leaves the queue as if it had never come, its number is given
+ * again. */
 void plait_monitor_take_back(plait_monitor_queue *queue, plait_monitor_flight *flight) {
     plait_monitor_flight **at = &queue->first;
     queue->last = NULL;
@@ -453,7 +493,7 @@ void plait_monitor_take_back(plait_monitor_queue *queue, plait_monitor_flight *f
     queue->spare = flight;
 }
 
-/* What synchronise must have done, seen by the event behind the last list. */
+/* What synchronise must have done, seen by the event behind the last list. A queue that has failed must say so. */
 static plait_status judge_done(const plait_monitor_call *call, plait_monitor_queue *queue,
                                plait_status status) {
     uint64_t value = 0;
@@ -474,11 +514,14 @@ static plait_status judge_done(const plait_monitor_call *call, plait_monitor_que
     return PLAIT_OK;
 }
 
+/* The device's own failure is what the caller gets, before any breach that was found on the way; a breach of the list
+ * is the queue's failure. */
 static plait_status after_synchronise(const plait_monitor_call *call, plait_monitor_queue *queue,
                                       plait_status status) {
     plait_monitor *monitor = call->device->monitor;
     plait_error_record failure;
     if (status != PLAIT_OK) plait_error_save(status, &failure);
+    /* Synchronising waits for all lists, so the host knows everything that this queue has done. */
     queue->done = queue->flights;
     plait_monitor_join(&monitor->host, &queue->clock);
     plait_status found = plait_monitor_check_lists(call);
@@ -493,6 +536,7 @@ static plait_status after_synchronise(const plait_monitor_call *call, plait_moni
     return found;
 }
 
+/* First until the device has all lists, then the device's own synchronise, without the lock. */
 plait_status plait_monitor_synchronise(plait_queue *base) {
     plait_monitor_queue *queue = (plait_monitor_queue *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_synchronise);
@@ -523,6 +567,8 @@ static void judge_destroyed(const plait_monitor_call *call, plait_monitor_queue 
     plait_error_raise(&kept);
 }
 
+/* The inner queue is taken out of the struct before it is destroyed without the lock, so that nobody hands anything to
+ * it meanwhile. */
 void plait_monitor_queue_destroy(plait_queue *base) {
     if (!base) return;
     plait_monitor_queue *queue = (plait_monitor_queue *)base;

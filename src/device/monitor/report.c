@@ -1,5 +1,7 @@
-/* Breaches: said in one line, kept in a table of fixed size, counted for ever. Nothing here allocates, and nothing takes
- * the monitor's lock, so that every place can report. */
+/* Breaches: said in one line, kept in a table of fixed size, counted for ever. Nothing here allocates, and nothing
+ * takes the monitor's lock, so that every place can report. Not here: what is a breach.
+ *
+ * Invariant: rows of the table are written before they are counted, and never again, so readers need no lock. */
 #include "device/monitor/monitor.h"
 
 #include "base/log.h"
@@ -7,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One row a rule, in the order of plait_monitor_rule: its name, whose fault it is, the status that a call returns for
+ * it. */
 static const plait_monitor_rule_info rules[] = {
 #define RULE_ROW(name, text, side, status, meaning) {text, meaning, PLAIT_MONITOR_##side, PLAIT_##status},
     PLAIT_MONITOR_RULE_LIST(RULE_ROW)
@@ -36,6 +40,7 @@ const char *plait_monitor_object_name(const plait_monitor_object *object, char o
     return out;
 }
 
+/* A mark without a call is a place without a name: nothing is said of it then. */
 static plait_monitor_place place_of(const plait_monitor_mark *mark) {
     plait_monitor_place place = {.function = "", .command = -1};
     if (!mark || mark->call == 0) return place;
@@ -45,6 +50,7 @@ static plait_monitor_place place_of(const plait_monitor_mark *mark) {
     return place;
 }
 
+/* "call 12 (submit, command 3)", cut to fit. */
 static void print_place(const plait_monitor_place *place, char out[64]) {
     int n = snprintf(out, 64, "call %llu (%s", (unsigned long long)place->call, place->function);
     if (place->command >= 0 && n > 0 && n < 64)
@@ -52,6 +58,7 @@ static void print_place(const plait_monitor_place *place, char out[64]) {
     if (n > 0 && n < 63) snprintf(out + n, 64 - (size_t)n, ")");
 }
 
+/* The first PLAIT_MONITOR_KEPT are kept: later ones usually follow from them. */
 static void keep(plait_monitor *monitor, const plait_monitor_violation *violation) {
     pthread_mutex_lock(&monitor->records_lock);
     uint64_t index = monitor->n_records;
@@ -60,6 +67,9 @@ static void keep(plait_monitor *monitor, const plait_monitor_violation *violatio
     pthread_mutex_unlock(&monitor->records_lock);
 }
 
+/* The object's name, the text and the earlier place are put together in one buffer of the record, so a message is cut
+ * and never lost. The order is: kept, logged, and then left as this thread's message, for logging might leave one of
+ * its own. */
 plait_status plait_monitor_report(const plait_monitor_call *call, plait_monitor_rule rule,
                                   const plait_monitor_object *object, const plait_monitor_mark *earlier,
                                   const char *format, ...) {

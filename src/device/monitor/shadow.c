@@ -1,4 +1,6 @@
-/* Spans of a shadow: looking up, splitting, writing over, sweeping together. Invariant: see shadow.h. */
+/* Spans of a shadow: looking up, splitting, writing over, sweeping together. Not here: what a conflict means
+ * (buffer.c). Invariant: see shadow.h; between calls no two spans that touch have the same answer within what was last
+ * changed, so a shadow has as many spans as there are stories to tell. */
 #include "device/monitor/shadow.h"
 
 #include "base/alloc.h"
@@ -6,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MOST_SPANS: beyond that a shadow goes blind. SWEEP_FROM: fewer spans are not worth sweeping. */
 enum { MOST_SPANS = 1 << 16, SWEEP_FROM = 64 };
 
 typedef plait_monitor_span span;
@@ -21,12 +24,13 @@ void plait_monitor_shadow_clear(plait_monitor_shadow *shadow) {
     shadow->blind = false;
 }
 
+/* From here on every byte counts as written by nobody: no breach is found here any more, and none is made up. */
 static void forget(plait_monitor_shadow *shadow) {
     shadow->n = 0;
     shadow->blind = true;
 }
 
-/* The first span that ends behind `at`. */
+/* The first span that ends behind `at`: the one that holds `at`, or the next one. By bisection. */
 static size_t find(const plait_monitor_shadow *shadow, uint64_t at) {
     size_t low = 0, high = shadow->n;
     while (low < high) {
@@ -41,7 +45,8 @@ static size_t find(const plait_monitor_shadow *shadow, uint64_t at) {
 
 /* ---- shape ---- */
 
-/* Room for one span at `index`; false when there is none and everything was forgotten. */
+/* Room for one span at `index`, whose content is left to the caller; false when there is none and everything was
+ * forgotten. */
 static bool open_at(plait_monitor_shadow *shadow, size_t index) {
     if (shadow->n == shadow->capacity) {
         void *spans = shadow->spans;
@@ -61,7 +66,7 @@ static bool open_at(plait_monitor_shadow *shadow, size_t index) {
     return true;
 }
 
-/* A border between spans at `at`, if one lies across it. */
+/* A border between spans at `at`, if one lies across it; false when everything was forgotten on the way. */
 static bool split(plait_monitor_shadow *shadow, uint64_t at) {
     size_t i = find(shadow, at);
     if (i == shadow->n || shadow->spans[i].begin >= at) return true;
@@ -71,10 +76,12 @@ static bool split(plait_monitor_shadow *shadow, uint64_t at) {
     return true;
 }
 
+/* Marks of one call and lane are one: which command of a list it was, is told as that of the first. */
 static bool same_mark(const mark *a, const mark *b) {
     return a->t == b->t && (a->t == 0 || (a->lane == b->lane && a->call == b->call));
 }
 
+/* Neighbours without a gap, with the same writer and readers. */
 static bool joins(const span *a, const span *b) {
     bool same = a->end == b->begin && a->written == b->written && same_mark(&a->write, &b->write);
     for (int r = 0; same && r < PLAIT_MONITOR_READERS; r++) same = same_mark(&a->reads[r], &b->reads[r]);
@@ -98,11 +105,12 @@ static void merge(plait_monitor_shadow *shadow, size_t first, size_t last) {
 
 /* ---- what is known ---- */
 
+/* What the host knows to be over, everybody learns with the next submission. */
 static void forget_known(mark *m, const plait_monitor_clock *host) {
     if (m->t && plait_monitor_knows(host, m)) *m = (mark){0};
 }
 
-/* Drops marks that everybody will know. */
+/* Drops marks that everybody will know, and moves the readers that are left together. */
 static void tidy(span *s, const plait_monitor_clock *host) {
     int n = 0;
     forget_known(&s->write, host);
@@ -115,11 +123,13 @@ static void tidy(span *s, const plait_monitor_clock *host) {
     }
 }
 
+/* A span that was read only, by readers that are over: the same as no span. */
 static bool says_nothing(const span *s) {
     return !s->written && s->write.t == 0 && s->reads[0].t == 0;
 }
 
-/* All spans at once, when they have doubled since the last time. */
+/* All spans at once, when they have doubled since the last time: so sweeping costs a constant for each span that was
+ * made. */
 static void sweep(plait_monitor_shadow *shadow, const plait_monitor_clock *host) {
     size_t kept = 0;
     if (shadow->n < SWEEP_FROM || shadow->n < 2 * shadow->swept) return;
@@ -132,6 +142,7 @@ static void sweep(plait_monitor_shadow *shadow, const plait_monitor_clock *host)
     shadow->swept = shadow->n;
 }
 
+/* A write conflicts with any access that `clock` does not know, a read with writes only. */
 const plait_monitor_mark *plait_monitor_shadow_conflict(const plait_monitor_shadow *shadow, uint64_t begin,
                                                         uint64_t end, bool write,
                                                         const plait_monitor_clock *clock, bool *out_write,
@@ -150,7 +161,8 @@ const plait_monitor_mark *plait_monitor_shadow_conflict(const plait_monitor_shad
 
 /* ---- noting ---- */
 
-/* Later reads of a lane cover earlier ones. With more lanes than places one is forgotten. */
+/* Later reads of a lane cover earlier ones. With more lanes than places one is forgotten: a write against it is then
+ * not found. */
 static void add_reader(span *s, const mark *reader) {
     int place = PLAIT_MONITOR_READERS - 1;
     for (int r = PLAIT_MONITOR_READERS - 1; r >= 0; r--)
@@ -160,6 +172,7 @@ static void add_reader(span *s, const mark *reader) {
     s->reads[place] = *reader;
 }
 
+/* One span for all of it: whoever wrote or read these bytes before is in order with this writer, or was reported. */
 static void note_write(plait_monitor_shadow *shadow, uint64_t begin, uint64_t end, const mark *writer) {
     if (!split(shadow, begin) || !split(shadow, end)) return;
     size_t first = find(shadow, begin), last = first;
@@ -174,6 +187,7 @@ static void note_write(plait_monitor_shadow *shadow, uint64_t begin, uint64_t en
     merge(shadow, first ? first - 1 : 0, first + 1);
 }
 
+/* Spans keep their writers and gain a reader; gaps become spans that nobody wrote. */
 static void note_read(plait_monitor_shadow *shadow, uint64_t begin, uint64_t end, const mark *reader,
                       const plait_monitor_clock *host) {
     if (!split(shadow, begin) || !split(shadow, end)) return;
@@ -207,6 +221,8 @@ void plait_monitor_shadow_write(plait_monitor_shadow *shadow, uint64_t begin, ui
     if (!shadow->blind && begin < end) note_write(shadow, begin, end, &nobody);
 }
 
+/* Steps over written spans from `begin` on, then takes all up to the next written one: gaps, and spans that were only
+ * read. */
 bool plait_monitor_shadow_unwritten(const plait_monitor_shadow *shadow, uint64_t begin, uint64_t end,
                                     uint64_t *out_begin, uint64_t *out_end) {
     if (shadow->blind) return false;

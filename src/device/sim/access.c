@@ -1,5 +1,9 @@
 /* What commands touch: whether the order of two of them can be told from any byte, and whether their regions are ones
- * that exist. Everything is an upper bound: fields that are read when a command runs count in full. */
+ * that exist. Everything is an upper bound: fields that are read when a command runs count in full. Not here: doing it
+ * (queue.c).
+ *
+ * Invariant: two commands of which one writes what the other touches are never called unordered; the opposite may
+ * happen, and costs a batch that is shorter than it could be. */
 #include "device/sim/sim.h"
 
 #include "base/size.h"
@@ -11,7 +15,8 @@ typedef struct access {
     bool written;
 } access;
 
-/* Bytes [offset, +size) of a buffer. Buffers that the host can address may overlap host memory, and each other. */
+/* Bytes [offset, +size) of a buffer. Buffers that the host can address may overlap host memory, and each other, so they
+ * are all one space, by address. What the host cannot address is a space of its own. */
 static access of_buffer(const plait_buffer *buffer, uint64_t offset, uint64_t size_bytes, bool written) {
     uint64_t end;
     if (!plait_add_u64(offset, size_bytes, &end)) end = UINT64_MAX;
@@ -28,13 +33,15 @@ static access of_region(const plait_region *region, bool written) {
     return of_buffer(region->buffer, region->offset, region->size_bytes, written);
 }
 
+/* No address: no bytes, as of fields that were left out. */
 static access of_host(const void *host, uint64_t size_bytes, bool written) {
     uint64_t begin = (uint64_t)(uintptr_t)host, end;
     if (!plait_add_u64(begin, size_bytes, &end)) end = UINT64_MAX;
     return (access){.begin = begin, .end = host ? end : begin, .written = written};
 }
 
-/* The i-th access of a transfer. */
+/* The i-th access of a transfer; false behind the last. The region counts in full, whatever size_bytes will say. Fields
+ * behind pointers are accesses too: a READ may be writing the very size that a later command reads. */
 static bool of_transfer(const plait_command *command, size_t i, access *out) {
     const plait_region *region = &command->transfer.region;
     const plait_box *box = command->transfer.box;
@@ -62,6 +69,7 @@ static bool of_copy(const plait_command *command, size_t i, access *out) {
     }
 }
 
+/* What the program's nodes touch, at the bounds of the dims, then the arrays that the command points to. */
 static bool of_launch(const plait_command *command, size_t i, access *out) {
     const plait_program *program = command->launch.program;
     plait_buffer *const *slots = command->launch.slots;
@@ -95,10 +103,13 @@ static bool access_at(const plait_command *command, size_t i, access *out) {
     return false;
 }
 
+/* Events are a border: what is signalled may be waited for by anybody, who then sees all that was before. */
 static bool is_event(const plait_command *command) {
     return command->kind == PLAIT_COMMAND_SIGNAL || command->kind == PLAIT_COMMAND_WAIT;
 }
 
+/* Every access of one against every access of the other. Two ranges meet when each begins before the other ends; ranges
+ * of no bytes meet nothing. */
 bool plait_sim_ordered(const plait_command *a, const plait_command *b) {
     access x, y;
     const plait_launch_trace *trace = plait_command_trace(a);
@@ -113,7 +124,7 @@ bool plait_sim_ordered(const plait_command *a, const plait_command *b) {
 
 /* ---- regions ---- */
 
-/* Only sums are made with it here. */
+/* Only sums are made with it here: whether a region is inside its buffer does not need a byte of it. */
 static unsigned char *address(plait_device *device, const plait_buffer *buffer) {
     if (!plait_sim_reaches(device, buffer->device)) return NULL;
     return plait_sim_is(buffer->device) ? plait_sim_private((const plait_sim_buffer *)buffer) : buffer->host;
@@ -121,7 +132,8 @@ static unsigned char *address(plait_device *device, const plait_buffer *buffer) 
 
 static const plait_host_hooks anywhere = {.address = address};
 
-/* Rows and planes of one side step over one another. */
+/* Rows and planes of one side step over one another: a pitch that is smaller than what it steps over makes a side
+ * overlap itself, and the result depend on the order of rows. A pitch over a single row or plane is never used. */
 static plait_status check_pitch(const plait_device *device, const plait_box *box, const char *side,
                                 uint64_t row_pitch, uint64_t plane_pitch) {
     plait_box plane = {box->row_bytes, box->n_rows, 1, 0, 0, 0, 0};
@@ -143,6 +155,7 @@ static plait_status check_box(plait_device *base, const plait_box *box) {
     return check_pitch(base, box, "target", box->target_row_pitch, box->target_plane_pitch);
 }
 
+/* The message names the device, and the buffer where a name was given to it. */
 static plait_status check_region(plait_device *device, const plait_region *region, uint64_t size_bytes,
                                  const char *what) {
     unsigned char *bytes;
@@ -154,6 +167,7 @@ static plait_status check_region(plait_device *device, const plait_region *regio
                 : plait_error_context(status, "%s", device->name);
 }
 
+/* Transfers are between the host and this device's own memory; other devices' buffers are for COPY. */
 static plait_status check_transfer(plait_device *device, const plait_command *command) {
     const plait_region *region = &command->transfer.region;
     const plait_box *box = command->transfer.box;
@@ -169,6 +183,7 @@ static plait_status check_transfer(plait_device *device, const plait_command *co
     return check_region(device, region, n, write ? "write" : "read");
 }
 
+/* Source and target of one buffer may not meet, by the contract: an engine may move either end first. */
 static plait_status check_copy(plait_device *device, const plait_command *command) {
     const plait_region *source = &command->copy.source, *target = &command->copy.target;
     const plait_box *box = command->copy.box;
@@ -187,6 +202,7 @@ static plait_status check_copy(plait_device *device, const plait_command *comman
                        device->name, (unsigned long long)n);
 }
 
+/* Done before a command joins a batch, and not when it is executed: a refused command must be the last of its batch. */
 plait_status plait_sim_check_regions(plait_device *device, const plait_command *command) {
     switch (command->kind) {
     case PLAIT_COMMAND_WRITE:

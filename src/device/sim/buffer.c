@@ -1,8 +1,9 @@
 /* Buffers: a budget kept to the byte, memory that the host cannot touch, NaN patterns in what nobody has written, and
- * addresses that keep faulting after a buffer is gone.
+ * addresses that keep faulting after a buffer is gone. Not here: the mappings themselves (map.c).
  *
  * A device inside that imports host memory gets the private alias; one that does not, but is mapped, supplies the bytes
- * itself, and only an address that faults is published beside them. */
+ * itself, and only an address that faults is published beside them. Invariant: what a buffer took of the budget is
+ * given back exactly once. */
 #include "device/sim/sim.h"
 
 #include "base/alloc.h"
@@ -22,6 +23,7 @@ static plait_status lacks_memory(uint64_t size_bytes, const char *what, uint64_t
 
 /* ---- budget ---- */
 
+/* What a driver's allocator would take: pad= more, in whole granules. granularity_bytes is at least 1. */
 plait_status plait_sim_allocation_bytes(plait_device *base, uint64_t size_bytes, uint32_t usage,
                                         uint64_t *out_bytes) {
     const plait_sim_device *device = (const plait_sim_device *)base;
@@ -34,7 +36,8 @@ plait_status plait_sim_allocation_bytes(plait_device *base, uint64_t size_bytes,
     return PLAIT_OK;
 }
 
-/* Without a size of its own the device has what the one inside has left. */
+/* Without a size of its own the device has what the one inside has left, if that is less: memory of the machine, which
+ * others take too. The device inside is asked without the lock. */
 uint64_t plait_sim_free_bytes(plait_sim_device *device) {
     uint64_t total, inner_left = UINT64_MAX;
     pthread_mutex_lock(&device->lock);
@@ -54,6 +57,7 @@ plait_status plait_sim_memory_query(plait_device *base, uint64_t *out_total_byte
     return PLAIT_OK;
 }
 
+/* Looks and takes under one lock, so that two threads cannot both get the last bytes. */
 static plait_status take(plait_sim_device *device, uint64_t size_bytes, uint32_t usage, uint64_t *out_taken) {
     uint64_t bytes;
     if (size_bytes > device->max_buffer_bytes)
@@ -76,10 +80,15 @@ static void give_back(plait_sim_device *device, uint64_t taken_bytes) {
 
 /* ---- bytes ---- */
 
+/* The alias where there is one, else what the device inside has mapped (of an import: the host's own memory); NULL for
+ * neither. */
 void *plait_sim_private(const plait_sim_buffer *buffer) {
     return buffer->map.alias ? buffer->map.alias : buffer->inner ? buffer->inner->host : NULL;
 }
 
+/* Fills in map, inner and the published address; whatever was made when it fails is freed by free_buffer. A staging
+ * buffer is open to the host, and published where it is mapped; of others `host` stays NULL, as of any device with
+ * memory of its own. */
 static plait_status find_bytes(plait_sim_device *device, plait_sim_buffer *buffer) {
     const plait_device_vtable *inner = device->inner->vtable;
     uint64_t size_bytes = buffer->base.size_bytes;
@@ -98,7 +107,9 @@ static plait_status find_bytes(plait_sim_device *device, plait_sim_buffer *buffe
     return PLAIT_OK;
 }
 
-/* Keeps the addresses of a dead buffer faulting for as long as few others die. */
+/* Keeps the addresses of a dead buffer faulting for as long as few others die: the system would give them to the next
+ * mapping, and a late touch would find that one's bytes. The grave that it takes over is emptied outside of the
+ * lock. */
 static void bury(plait_sim_device *device, plait_sim_map *map) {
     plait_sim_map old;
     plait_sim_map_bury(map);
@@ -110,6 +121,8 @@ static void bury(plait_sim_device *device, plait_sim_map *map) {
     plait_sim_map_deinit(&old);
 }
 
+/* Of a buffer at any stage of being made. Its bytes are overwritten before the device inside loses it: one that still
+ * reads them reads 0xDB and not what was right. Imported memory is somebody's, and is left alone. */
 static void free_buffer(plait_sim_device *device, plait_sim_buffer *buffer) {
     bool poison = device->options.poison && !buffer->imported;
     void *bytes = plait_sim_private(buffer);
@@ -124,6 +137,8 @@ static void free_buffer(plait_sim_device *device, plait_sim_buffer *buffer) {
     free(buffer);
 }
 
+/* Scratch outside of its group's time has no content that anybody may rely on; a range of no bytes, or of a slot that
+ * is empty, is nothing. */
 void plait_sim_poison(const plait_sim_device *device, plait_buffer *const *slots,
                       const plait_sim_range *range) {
     const plait_buffer *buffer = range->begin < range->end && slots ? slots[range->slot] : NULL;
@@ -141,6 +156,7 @@ static plait_sim_buffer *new_buffer(plait_device *device, uint64_t size_bytes, u
     return buffer;
 }
 
+/* The call is counted before anything is taken, so that the n-th allocation fails whatever its size. */
 plait_status plait_sim_buffer_create(plait_device *base, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out) {
     plait_sim_device *device = (plait_sim_device *)base;
@@ -158,6 +174,8 @@ plait_status plait_sim_buffer_create(plait_device *base, uint64_t size_bytes, ui
     return PLAIT_OK;
 }
 
+/* Off unless asked for: a planner that can import needs no copies, and sim is there to make it copy. Takes none of the
+ * budget. */
 plait_status plait_sim_buffer_import(plait_device *base, void *host, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out) {
     plait_sim_device *device = (plait_sim_device *)base;

@@ -1,5 +1,8 @@
 /* Events: a timeline of the host, known to its device so that losing the device fails it; or a window onto another
- * device's event. */
+ * device's event. Not here: timelines (device/host_event.c), and whose wait is allowed (queue.c).
+ *
+ * Invariant: an event is in its device's list from its creation to its destruction; a window has no timeline of its
+ * own. */
 #include "device/sim/sim.h"
 
 #include "base/alloc.h"
@@ -14,6 +17,7 @@ static plait_sim_event *as_sim(plait_event *event) {
     return (plait_sim_event *)event;
 }
 
+/* At the front of a list with links both ways, since events die in any order. */
 static void enlist(plait_sim_device *device, plait_sim_event *event) {
     pthread_mutex_lock(&device->lock);
     event->next = device->events;
@@ -32,6 +36,7 @@ static void delist(plait_sim_device *device, plait_sim_event *event) {
     pthread_mutex_unlock(&device->lock);
 }
 
+/* `shown`: the event that it is a window onto, NULL for a timeline of its own. */
 static plait_status create(plait_device *base, plait_event *shown, plait_event **out) {
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));
@@ -61,6 +66,7 @@ plait_status plait_sim_event_import(plait_device *device, plait_event *foreign, 
     return create(device, foreign, out);
 }
 
+/* Out of the list first: losing the device at the same time must not find an event that is being freed. */
 void plait_sim_event_destroy(plait_event *base) {
     plait_sim_event *event = as_sim(base);
     if (!event) return;
@@ -76,6 +82,7 @@ plait_status plait_sim_event_query(plait_event *base, uint64_t *out_value) {
     return plait_host_event_query(as_sim(base)->timeline, out_value);
 }
 
+/* The host's wait. Counted among the waits that can be made to fail, as those of queues are. */
 plait_status plait_sim_event_wait(plait_event *base, uint64_t value, uint64_t timeout_ns) {
     plait_event *shown = as_sim(base)->shown;
     if (shown) return shown->device->vtable->event_wait(shown, value, timeout_ns);
@@ -91,10 +98,14 @@ plait_status plait_sim_event_signal(plait_event *base, uint64_t value) {
     return plait_host_event_signal(as_sim(base)->timeline, value);
 }
 
+/* A window cannot be failed: the event behind it is another device's. */
 void plait_sim_event_fail(plait_event *base, const plait_error_record *failure) {
     if (as_sim(base)->timeline) plait_host_event_fail(as_sim(base)->timeline, failure);
 }
 
+/* Own timelines are failed when the device is lost, so a wait for one ends by itself. Another device's event knows
+ * nothing of this loss: that wait is cut into pieces of LOOK_NS. Without imports, waiting for foreign events is what
+ * no=waits takes away. */
 plait_status plait_sim_event_hold(plait_sim_device *device, plait_event *event, uint64_t value) {
     if (event->device == &device->base) {
         if (as_sim(event)->timeline) return plait_host_event_wait(as_sim(event)->timeline, value, UINT64_MAX);

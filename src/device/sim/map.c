@@ -1,4 +1,8 @@
-/* The mappings of a buffer (map.h), from memfd_create and mmap. */
+/* The mappings of a buffer (map.h), from memfd_create and mmap. Both mappings are of one memfd, so the bytes are the
+ * same, and protection is a matter of the address: no call changes it while anybody computes. Not here: what is written
+ * there, and when.
+ *
+ * Invariant: a map is complete or zeroed when a call returns. */
 #define _GNU_SOURCE
 #include "device/sim/map.h"
 
@@ -13,7 +17,8 @@
 /* From this size on the system is asked first: what it grants and does not have would end the process. */
 #define ASK_FIRST_BYTES ((uint64_t)1 << 20)
 
-/* Addresses without memory. NULL when there are none. */
+/* Addresses without memory, which fault when touched. NULL when there are none. MAP_NORESERVE: they are never counted
+ * against what the system may give. */
 static void *reserve(uint64_t bytes) {
     void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? NULL : at;
@@ -24,6 +29,7 @@ static plait_status no_memory(uint64_t size_bytes, const char *why) {
                        why);
 }
 
+/* Whole pages, at least one, with room for the two guard pages below INT64_MAX (a file's size is signed). */
 static plait_status page_bytes(uint64_t size_bytes, uint64_t *out) {
     uint64_t page = plait_os_page_bytes();
     if (!plait_align_u64(size_bytes ? size_bytes : 1, page, out) || *out > (uint64_t)INT64_MAX - 2 * page)
@@ -33,6 +39,8 @@ static plait_status page_bytes(uint64_t size_bytes, uint64_t *out) {
     return PLAIT_OK;
 }
 
+/* Guard pages are what is left of a larger reservation when the alias is laid over its middle: so nobody else's mapping
+ * can be their neighbour. */
 static plait_status map_twice(plait_sim_map *map, int fd, bool open) {
     uint64_t page = plait_os_page_bytes();
     if (ftruncate(fd, (off_t)map->bytes) != 0) return no_memory(map->bytes, strerror(errno));
@@ -69,12 +77,14 @@ plait_status plait_sim_map_init_published(plait_sim_map *map, uint64_t size_byte
     return map->published ? PLAIT_OK : no_memory(size_bytes, "no addresses are left");
 }
 
+/* The alias lies within `guarded` and goes with it. */
 void plait_sim_map_deinit(plait_sim_map *map) {
     if (map->published) munmap(map->published, map->bytes);
     if (map->guarded) munmap(map->guarded, map->guarded_bytes);
     *map = (plait_sim_map){0};
 }
 
+/* New pages without memory over old ones, in one call: at no time are the addresses free. */
 static bool replace(void *at, uint64_t bytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     return mmap(at, bytes, PROT_NONE, flags, -1, 0) != MAP_FAILED;

@@ -1,5 +1,6 @@
-/* Options of a simulated device: one table of keys, one parser for each kind of value. Not here: whether the device inside
- * can live with them (sim.c). */
+/* Options of a simulated device: one table of keys, one parser for each kind of value. Not here: whether the device
+ * inside can live with them (sim.c). Invariant: a value is written only when it is right, into the field that its row
+ * names. */
 #include "device/sim/options.h"
 
 #include "base/size.h"
@@ -15,6 +16,7 @@ typedef struct option_row option_row;
 /* Parses `value` into the field at `field`. */
 typedef plait_status parse_fn(const option_row *row, const char *value, void *field);
 
+/* min and max are for kinds of values that are whole numbers. */
 struct option_row {
     const char *key;
     parse_fn *parse;
@@ -33,7 +35,8 @@ static plait_status outside(const option_row *row, const char *value) {
 
 /* ---- numbers ---- */
 
-/* A whole number in the row's range. Doubles are exact up to 2^53, which is more than any key takes. */
+/* A whole number in the row's range. Doubles are exact up to 2^53, which is more than any key takes. `number` may be
+ * what a unit has multiplied: 1.5MiB is whole, 0.3us is not. */
 static plait_status whole(const option_row *row, const char *value, double number, uint64_t *out) {
     if (number != floor(number) || number > 9007199254740992.0) return wrong(row, value, "a whole number");
     if (number < (double)row->min || number > (double)row->max) return outside(row, value);
@@ -62,6 +65,7 @@ static plait_status parse_alignment(const option_row *row, const char *value, vo
     return PLAIT_OK;
 }
 
+/* In nanoseconds; a number without a unit is none, for nobody would agree on which. */
 static plait_status parse_time(const option_row *row, const char *value, void *field) {
     static const plait_unit units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
     double number;
@@ -75,6 +79,7 @@ static plait_status positive(const option_row *row, const char *value, double nu
     return PLAIT_OK;
 }
 
+/* Rates stay doubles: they are only ever divided by. */
 static plait_status parse_rate(const option_row *row, const char *value, void *field) {
     double number;
     if (!plait_parse_bytes(value, &number)) return wrong(row, value, "bytes a second, as in 500MB, 12GiB");
@@ -89,6 +94,7 @@ static plait_status parse_flops(const option_row *row, const char *value, void *
     return positive(row, value, number, field);
 }
 
+/* Never faster than the device inside, which does the computing. */
 static plait_status parse_speed(const option_row *row, const char *value, void *field) {
     static const plait_unit units[] = {{"", 1}, {NULL, 0}};
     double number;
@@ -107,6 +113,8 @@ static plait_status parse_yes(const option_row *row, const char *value, void *fi
     return PLAIT_OK;
 }
 
+/* '/' stands for ':' there, which would end this item's own option. Longer than any sensible item is refused rather
+ * than cut. */
 static plait_status parse_inner(const option_row *row, const char *value, void *field) {
     char *item = field;
     if (!value[0] || strlen(value) >= PLAIT_SIM_ITEM_BYTES)
@@ -118,6 +126,7 @@ static plait_status parse_inner(const option_row *row, const char *value, void *
 /* The i-th word of a list of known words, NULL behind the last, "" for a gap in the numbering. */
 typedef const char *word_fn(int i);
 
+/* Lists the words that there are, which is the documentation that the caller has at hand. */
 static plait_status unknown_word(const option_row *row, const char *word, size_t n, word_fn *known) {
     plait_strbuf list;
     plait_strbuf_init(&list, PLAIT_ERROR_BYTES);
@@ -129,7 +138,8 @@ static plait_status unknown_word(const option_row *row, const char *word, size_t
     return status;
 }
 
-/* "a+b+c": sets the bool of each word. */
+/* "a+b+c": sets the bool of each word. Words are compared without regard to case, whole: the row's word must end where
+ * the given one does, and an empty word is none. */
 static plait_status parse_words(const option_row *row, const char *value, bool *set, word_fn *known) {
     for (const char *word = value;; word++) {
         size_t n = strcspn(word, "+");
@@ -146,6 +156,7 @@ static const char *op_name(int i) {
     return i < PLAIT_OP_COUNT ? plait_op_get((plait_op_id)i)->name : NULL;
 }
 
+/* Numbers of types have gaps; those have an empty name, which no word equals. */
 static const char *type_name(int i) {
     if (i >= PLAIT_DTYPE_LIMIT) return NULL;
     return plait_dtype_known(i) ? plait_dtype_name((plait_dtype)i) : "";
@@ -172,6 +183,7 @@ static plait_status parse_without(const option_row *row, const char *value, void
 
 /* ---- the table ---- */
 
+/* Limits: 1 PiB, what a double counts exactly, ten seconds. An option that asks for more is a slip of the pen. */
 #define AT(field)   offsetof(plait_sim_options, field)
 #define MAX_BYTES   ((uint64_t)1 << 50)
 #define MAX_NUMBER  ((uint64_t)1 << 53)
@@ -223,6 +235,7 @@ static plait_status unknown_key(const char *option) {
     return status;
 }
 
+/* A key given twice is an error: which of the two was meant, nobody knows. */
 static plait_status parse_one(plait_sim_options *out, const char *option, bool *given) {
     size_t n = strcspn(option, "=");
     size_t i = 0;
@@ -233,6 +246,8 @@ static plait_status parse_one(plait_sim_options *out, const char *option, bool *
     return rows[i].parse(&rows[i], option + n + 1, (char *)out + rows[i].offset);
 }
 
+/* *out is set only when all options are right. The defaults are a device that does nothing but stand behind a wall,
+ * where mistakes with memory show. */
 plait_status plait_sim_options_parse(plait_sim_options *out, const char *const *options, int n_options) {
     plait_sim_options parsed = {.inner = "cpu:threads=1",
                                 .copy_queues = 1,

@@ -1,5 +1,8 @@
 /* Programs: what is lacking is refused by `supports`; everything else is the inner device's program, with a list of the
- * bytes that a launch of it touches and of what it costs. */
+ * bytes that a launch of it touches and of what it costs. Not here: when a launch ends (trouble.c), its slots
+ * (queue.c).
+ *
+ * Invariant: `supports` looks at nothing that prepare or compile see otherwise, so what it accepts they accept. */
 #include "device/sim/sim.h"
 
 #include "base/alloc.h"
@@ -11,6 +14,7 @@
 
 /* ---- supports ---- */
 
+/* Dims of 1 behind the last that is not do not count. */
 static int rank_of(const plait_operand *operand) {
     int rank = 1;
     for (int d = 1; d < PLAIT_MAX_RANK; d++)
@@ -18,7 +22,9 @@ static int rank_of(const plait_operand *operand) {
     return rank;
 }
 
-/* What stands against an operand; *n is what follows in the message, 0 for nothing. NULL: it is welcome. */
+/* What stands against an operand; *n is what follows in the message, 0 for nothing. NULL: it is welcome. With
+ * copies_strides the op `copy` is the one that takes any strides: so a planner finds a way by copying operands dense
+ * first. */
 static const char *objection(const plait_sim_options *options, const plait_op_use *use,
                              const plait_operand *operand, uint64_t *n) {
     *n = 0;
@@ -46,6 +52,7 @@ static bool welcome(const plait_sim_device *device, const plait_op_use *use, con
     return false;
 }
 
+/* Own objections come first: what this device lacks, the device inside need not be asked about. */
 bool plait_sim_supports(plait_device *base, const plait_op_use *use, const plait_encoding *encodings,
                         char *reason, size_t reason_bytes) {
     const plait_sim_device *device = (const plait_sim_device *)base;
@@ -63,6 +70,7 @@ bool plait_sim_supports(plait_device *base, const plait_op_use *use, const plait
 
 /* ---- prepare ---- */
 
+/* Groups, and what is elided and shared, are the inner device's choice: this device runs its programs as they are. */
 plait_status plait_sim_prepare(plait_device *base, const plait_segment *segment, plait_prepared *out) {
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));
@@ -77,6 +85,7 @@ void plait_sim_prepared_destroy(plait_device *base, plait_prepared *prepared) {
 
 /* ---- what a launch touches and costs ---- */
 
+/* Bytes [offset, +size) of a slot. Room for all of them was made before. */
 static void add_range(plait_program *program, uint32_t slot, uint64_t offset, uint64_t size_bytes,
                       bool written) {
     uint64_t end;
@@ -101,6 +110,8 @@ static plait_op_use use_of(const plait_segment_node *node) {
     return use;
 }
 
+/* A node's cost is taken at the bounds, and later scaled by how much of its outermost dim there is: an approximation
+ * where cost is not linear in that dim. */
 static void add_node(plait_program *program, const plait_segment_node *node) {
     plait_op_use use = use_of(node);
     const plait_segment_operand *y = &node->outputs[0];
@@ -112,6 +123,8 @@ static void add_node(plait_program *program, const plait_segment_node *node) {
                          y->outer.dim < 0 ? 1 : y->shape.dims[y->outer.axis]};
 }
 
+/* Scratch of every group counts as written. Of the first group it is dead before the launch, of the last one behind it;
+ * in between nothing is known of when groups run. */
 static void add_scratch(plait_program *program, const plait_prepared *prepared) {
     for (int g = 0; g < prepared->n_groups; g++) {
         const plait_group *group = &prepared->groups[g];
@@ -123,6 +136,7 @@ static void add_scratch(plait_program *program, const plait_prepared *prepared) 
     }
 }
 
+/* The arrays have room for every operand and every group's scratch; a program of no nodes has none. */
 static plait_status describe(plait_program *program, const plait_segment *segment,
                              const plait_prepared *prepared) {
     size_t n_nodes = (size_t)segment->n_nodes, n_groups = prepared ? (size_t)prepared->n_groups : 0;
@@ -140,6 +154,8 @@ static plait_status describe(plait_program *program, const plait_segment *segmen
 
 /* ---- compile ---- */
 
+/* The failure that was asked for comes before anything is made. What describe made when the inner device refuses is
+ * freed by the caller. */
 static plait_status compile(plait_sim_device *device, plait_program *program, const plait_segment *segment,
                             const plait_prepared *prepared) {
     PLAIT_TRY(plait_sim_alive(device));
@@ -173,6 +189,8 @@ void plait_sim_program_destroy(plait_device *base, plait_program *program) {
     free(program);
 }
 
+/* Ranges and costs are made anew from the changed segment, and replace the old ones when the inner device has taken the
+ * change. */
 plait_status plait_sim_program_update(plait_device *base, plait_program *program,
                                       const plait_segment *segment, const int *nodes, int n_nodes) {
     plait_sim_device *device = (plait_sim_device *)base;
@@ -205,7 +223,8 @@ plait_status plait_sim_encodings(plait_device *base, const plait_weight_use *use
     return device->inner->vtable->encodings(device->inner, use, offers, n_offers);
 }
 
-/* The same region of the inner device's buffer. */
+/* The same region of the inner device's buffer. For pack and unpack, which are the host's calls but touch device
+ * memory, with the device's own help. */
 static plait_status inner_region(plait_sim_device *device, plait_region *region) {
     PLAIT_TRY(plait_sim_alive(device));
     PLAIT_TRY(plait_sim_offers(device, PLAIT_SIM_NO_PACKING));
@@ -216,6 +235,8 @@ static plait_status inner_region(plait_sim_device *device, plait_region *region)
     return PLAIT_OK;
 }
 
+/* The link is claimed before the work begins: moving and packing overlap, and the call lasts as long as the longer of
+ * both. */
 plait_status plait_sim_pack(plait_device *base, const plait_operand *source, plait_encoding encoding,
                             int64_t row_begin, int64_t row_end, plait_region target) {
     plait_sim_device *device = (plait_sim_device *)base;

@@ -5,8 +5,9 @@
  * A batch ends at an event, at a command that depends on one of the batch, and behind one that may fail, so that a
  * failure leaves behind what the contract says: all before it, nothing after it.
  *
- * Invariant: after its first failure a queue executes nothing more; the events that its commands would have signalled
- * fail with the queue's message instead. */
+ * Not here: which commands depend on each other (access.c), counting and losing (trouble.c). Invariant: after its first
+ * failure a queue executes nothing more; the events that its commands would have signalled fail with the queue's
+ * message instead. */
 #include "device/sim/sim.h"
 
 #include "base/alloc.h"
@@ -55,6 +56,8 @@ static plait_sim_device *device_of(const plait_sim_queue *queue) {
 
 /* ---- failure ---- */
 
+/* The first failure stays. The record is written before `failed` is set, and never again, so it is read without the
+ * lock by whoever has seen `failed`. */
 static void keep_failure(plait_sim_queue *queue, const plait_error_record *failure) {
     pthread_mutex_lock(&queue->lock);
     if (!atomic_load_explicit(&queue->failed, memory_order_relaxed)) {
@@ -68,12 +71,15 @@ static bool has_failed(plait_sim_queue *queue) {
     return atomic_load_explicit(&queue->failed, memory_order_acquire);
 }
 
+/* Takes each queue's lock under the device's: the one order of locks that sim.h allows. */
 void plait_sim_queues_fail(plait_sim_device *device, const plait_error_record *failure) {
     for (plait_sim_queue *queue = device->queues; queue; queue = queue->next) keep_failure(queue, failure);
 }
 
 /* ---- executing ---- */
 
+/* Not without peers on either side; otherwise as the device inside reaches the other one, or the one inside of it:
+ * copies are made there. */
 bool plait_sim_reaches(plait_device *base, plait_device *other) {
     plait_sim_device *device = (plait_sim_device *)base;
     if (base == other) return true;
@@ -91,6 +97,8 @@ static plait_buffer *inner_buffer(plait_buffer *buffer) {
     return buffer && plait_sim_is(buffer->device) ? ((plait_sim_buffer *)buffer)->inner : buffer;
 }
 
+/* One command at a time, waited for: its failure is this command's, and the order is this queue's own. INLINE queues do
+ * both on this thread. */
 static plait_status run_inner(plait_sim_queue *queue, const plait_command *command) {
     const plait_device_vtable *inner = device_of(queue)->inner->vtable;
     plait_queue *runs = command->kind == PLAIT_COMMAND_LAUNCH ? queue->inner_launches : queue->inner;
@@ -107,11 +115,14 @@ static plait_status run_moving(plait_sim_queue *queue, const plait_command *comm
     return status;
 }
 
+/* Bytes that go over the link: of a box what it moves, not what it spans. */
 static uint64_t moved_bytes(const plait_region *region, const uint64_t *size_bytes, const plait_box *box) {
     if (box) return box->row_bytes * box->n_rows * box->n_planes;
     return size_bytes ? *size_bytes : region->size_bytes;
 }
 
+/* The command is copied, with the inner buffer in place of ours; everything else, pointers included, is the
+ * caller's. */
 static plait_status run_transfer(plait_sim_queue *queue, const plait_command *command) {
     plait_command inner = *command;
     bool write = command->kind == PLAIT_COMMAND_WRITE;
@@ -121,6 +132,8 @@ static plait_status run_transfer(plait_sim_queue *queue, const plait_command *co
     return run_moving(queue, &inner, write ? 0 : 1, n);
 }
 
+/* Within the device the link is not used. Between devices it is claimed in the direction of the bytes, on this device's
+ * side. */
 static plait_status run_copy(plait_sim_queue *queue, const plait_command *command) {
     plait_command inner = *command;
     const plait_device *self = queue->base.device;
@@ -141,7 +154,9 @@ static plait_status run_fill(plait_sim_queue *queue, const plait_command *comman
     return run_inner(queue, &inner);
 }
 
-/* Slots of the inner device's launch. Buffers of others are no memory that this device computes on. */
+/* Slots of the inner device's launch. Buffers of others are no memory that this device computes on: where the inner
+ * device is unified with them it would work, and on the device that is simulated it would not. The array grows to the
+ * largest launch and stays. */
 static plait_status bind_slots(plait_sim_queue *queue, const plait_command *command) {
     plait_buffer *const *slots = command->launch.slots;
     size_t n = (size_t)command->launch.program->n_slots;
@@ -156,7 +171,9 @@ static plait_status bind_slots(plait_sim_queue *queue, const plait_command *comm
     return PLAIT_OK;
 }
 
-/* `inner` is `command` for the device inside. */
+/* `inner` is `command` for the device inside. The scratch of the first group is poisoned before the launch, that of the
+ * last one behind it: whatever was kept there across launches is gone. Spans are stretched to the time that the
+ * simulated device takes, which is then slept through. */
 static plait_status run_timed(plait_sim_queue *queue, const plait_command *inner,
                               const plait_command *command) {
     const plait_sim_device *device = device_of(queue);
@@ -174,6 +191,7 @@ static plait_status run_timed(plait_sim_queue *queue, const plait_command *inner
     return PLAIT_OK;
 }
 
+/* On a queue for copies the launch is refused: a device with copy engines has nothing there that computes. */
 static plait_status run_launch(plait_sim_queue *queue, const plait_command *command) {
     plait_command inner = *command;
     if (queue->copies_only) return plait_error(PLAIT_UNSUPPORTED, "a launch on a queue for copies");
@@ -207,14 +225,17 @@ static plait_status run_kind(plait_sim_queue *queue, const plait_command *comman
     return plait_error(PLAIT_INVALID_ARGUMENT, "command kind %d is unknown", (int)command->kind);
 }
 
+/* An event of this device that this queue would have signalled; another one's was refused, or cannot be failed from
+ * here. */
 static void fail_signal(plait_sim_queue *queue, const plait_command *command) {
     plait_event *event = command->signal.event;
     if (command->kind == PLAIT_COMMAND_SIGNAL && event->device == queue->base.device)
         plait_sim_event_fail(event, &queue->failure);
 }
 
-/* `refusal`: what was found wrong with the command before it ran, OK for nothing. `dead`: something that stands before it
- * has failed. */
+/* `refusal`: what was found wrong with the command before it ran, OK for nothing. `dead`: something that stands before
+ * it has failed. The delay comes before the command, inside of its span: it is part of how long the command takes
+ * here. */
 static void execute(plait_sim_queue *queue, const plait_command *command, const plait_error_record *refusal,
                     bool dead) {
     plait_sim_device *device = device_of(queue);
@@ -250,7 +271,8 @@ static void skip_empty(plait_sim_queue *queue) {
     }
 }
 
-/* With the lock held, and nothing taken that is not executed. */
+/* With the lock held, and nothing taken that is not executed: the lists that are wholly taken are done, and the
+ * commands are the caller's again. */
 static void settle(plait_sim_queue *queue) {
     skip_empty(queue);
     if (queue->done == queue->taken) return;
@@ -258,7 +280,8 @@ static void settle(plait_sim_queue *queue) {
     pthread_cond_broadcast(&queue->changed);
 }
 
-/* The next command, which stays where it is; NULL when there is none now or, waiting for one, at the queue's end. */
+/* The next command, which stays where it is; NULL when there is none now or, waiting for one, at the queue's end.
+ * Waiting is what the thread does with an empty batch, so only then are lists settled. */
 static const plait_command *next_command(plait_sim_queue *queue, bool wait) {
     const plait_command *command = NULL;
     pthread_mutex_lock(&queue->lock);
@@ -276,13 +299,16 @@ static const plait_command *next_command(plait_sim_queue *queue, bool wait) {
     return command;
 }
 
+/* Against every command of the batch: any of them may be executed last. */
 static bool depends(const batch *b, const plait_command *command) {
     for (int i = 0; i < b->n; i++)
         if (plait_sim_ordered(b->commands[i], command)) return true;
     return false;
 }
 
-/* Takes the command into the batch; true when others may follow. */
+/* Takes the command into the batch; true when others may follow. A failed queue takes one command at a time, only to
+ * fail its signals. Here the command is counted, refused if it has to be, and if it is neither an event nor a launch,
+ * which may fail by itself, others may stand beside it. */
 static bool add(plait_sim_queue *queue, batch *b, const plait_command *command) {
     plait_sim_device *device = device_of(queue);
     b->commands[b->n++] = command;
@@ -310,7 +336,8 @@ static bool gather(plait_sim_queue *queue, batch *b) {
     return b->n > 0;
 }
 
-/* A random order. The last command stays the last one when it may not be executed at all. */
+/* A random order (Fisher and Yates). The last command stays the last one when it may not be executed at all, for what
+ * stood before it must have its effect. */
 static void shuffle(plait_sim_queue *queue, batch *b) {
     int n = b->refusal.status == PLAIT_OK ? b->n : b->n - 1;
     for (int i = n - 1; i > 0; i--) {
@@ -321,6 +348,7 @@ static void shuffle(plait_sim_queue *queue, batch *b) {
     }
 }
 
+/* `dead` is asked once a batch: within one nothing fails but its last command. */
 static void *queue_main(void *argument) {
     static const plait_error_record fine = {.status = PLAIT_OK};
     plait_sim_queue *queue = argument;
@@ -355,6 +383,8 @@ static void delist(plait_sim_device *device, plait_sim_queue *queue) {
     pthread_mutex_unlock(&device->lock);
 }
 
+/* Each queue has a random state of its own, from the seeds and its number: equal options and equal creation give equal
+ * troubles on each queue, however threads are scheduled. */
 static plait_status join_device(plait_sim_device *device, plait_sim_queue *queue) {
     plait_status status = PLAIT_OK;
     pthread_mutex_lock(&device->lock);
@@ -373,6 +403,8 @@ static plait_status join_device(plait_sim_device *device, plait_sim_queue *queue
     return status;
 }
 
+/* What exists when this fails is undone by destroy: the list of the device knows whether the queue was in it,
+ * lock_ready whether there are locks. */
 static plait_status start(plait_sim_device *device, plait_sim_queue *queue) {
     if (pthread_mutex_init(&queue->lock, NULL) != 0) return plait_error_memory("queue", 0);
     if (pthread_cond_init(&queue->changed, NULL) != 0) {
@@ -388,6 +420,7 @@ static plait_status start(plait_sim_device *device, plait_sim_queue *queue) {
     return plait_thread_start(&queue->thread, "plait-sim", queue_main, queue);
 }
 
+/* Without copy queues of its own the device takes the flag for a wish. */
 plait_status plait_sim_queue_create(plait_device *base, uint32_t flags, plait_queue **out) {
     plait_sim_device *device = (plait_sim_device *)base;
     plait_sim_queue *queue = plait_alloc_array(1, sizeof *queue);
@@ -403,6 +436,7 @@ plait_status plait_sim_queue_create(plait_device *base, uint32_t flags, plait_qu
     return PLAIT_OK;
 }
 
+/* The thread ends when everything is executed; then nobody finds the queue any more; then the inner queues go. */
 void plait_sim_queue_destroy(plait_queue *base) {
     plait_sim_queue *queue = (plait_sim_queue *)base;
     if (!queue) return;
@@ -425,6 +459,7 @@ void plait_sim_queue_destroy(plait_queue *base) {
     free(queue);
 }
 
+/* Refused on a lost device, unlike on a failed queue, which takes everything. */
 plait_status plait_sim_submit(plait_queue *base, const plait_command *commands, int n) {
     plait_sim_queue *queue = (plait_sim_queue *)base;
     if (n < 0) return plait_error(PLAIT_INVALID_ARGUMENT, "%s: %d commands", base->device->name, n);

@@ -1,5 +1,6 @@
 /* The simulated device: making it around another one, its facts, and the vtable. Not here: the options (options.c), and
- * everything that it does to commands (queue.c, trouble.c). */
+ * everything that it does to commands (queue.c, trouble.c). Invariant: results are the inner device's, byte for byte,
+ * so it has that one's numeric class; it claims no cap that the inner device or the options do not give it. */
 #include "device/sim/sim.h"
 
 #include "base/alloc.h"
@@ -10,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* By a function of the vtable, so that it works on any device, wrapped ones excepted. */
 bool plait_sim_is(const plait_device *device) {
     return device->vtable->buffer_create == plait_sim_buffer_create;
 }
 
 /* ---- life ---- */
 
+/* Of a device at any stage of being made. Buffers were destroyed before; what is left of them are graves. */
 static void sim_destroy(plait_device *base) {
     plait_sim_device *device = (plait_sim_device *)base;
     if (!device) return;
@@ -25,6 +28,8 @@ static void sim_destroy(plait_device *base) {
     free(device);
 }
 
+/* Options as they were given, joined again, cut to fit: the description carries them, so measured figures of one
+ * simulation are not taken for another's. */
 static void keep_asked(plait_sim_device *device, const char *const *options, int n_options) {
     size_t used = 0;
     for (int i = 0; i < n_options && used < sizeof device->asked; i++)
@@ -32,7 +37,8 @@ static void keep_asked(plait_sim_device *device, const char *const *options, int
                                  options[i]);
 }
 
-/* Whether the device inside computes on memory that it is given; what it has to be otherwise. */
+/* Whether the device inside computes on memory that it is given; what it has to be otherwise: mapped, so that this
+ * device can fill and poison its bytes. Tried with one byte rather than asked: there is no cap for it. */
 static plait_status try_import(plait_sim_device *device) {
     plait_sim_map map;
     plait_buffer *buffer = NULL;
@@ -46,7 +52,8 @@ static plait_status try_import(plait_sim_device *device) {
     return plait_error_context(status, "inner=%s", device->options.inner);
 }
 
-/* Figures that follow from the options and the device inside. */
+/* Figures that follow from the options and the device inside. An alignment below the inner one's would have it read
+ * operands at addresses that it cannot. */
 static plait_status choose_sizes(plait_sim_device *device) {
     const plait_sim_options *options = &device->options;
     const plait_device_info *inner = &device->inner_info;
@@ -61,6 +68,7 @@ static plait_status choose_sizes(plait_sim_device *device) {
     return PLAIT_OK;
 }
 
+/* Everything that may fail, in the order in which it depends on each other; sim_destroy undoes any part of it. */
 static plait_status open(plait_sim_device *device, const plait_logger *logger) {
     device->lock_ready = pthread_mutex_init(&device->lock, NULL) == 0;
     if (!device->lock_ready) return plait_error_memory("sim device", 0);
@@ -91,6 +99,8 @@ static plait_status sim_create(const char *const *options, int n_options, const 
 
 /* ---- facts ---- */
 
+/* Never MAPPED: nobody else may touch the memory. Boxes are executed inside, so they must be known there; waits for
+ * foreign events are the queue thread's own. */
 static uint32_t caps_of(const plait_sim_device *device) {
     const bool *without = device->options.without;
     uint32_t caps = device->inner_info.caps & PLAIT_CAP_BOXES;
@@ -99,6 +109,7 @@ static uint32_t caps_of(const plait_sim_device *device) {
     return caps;
 }
 
+/* Works on a lost device, from what was kept when it was made. */
 static plait_status sim_describe(plait_device *base, plait_device_info *out) {
     plait_sim_device *device = (plait_sim_device *)base;
     plait_device_info info = {.kind = "sim",
@@ -117,10 +128,12 @@ static plait_status sim_describe(plait_device *base, plait_device_info *out) {
     return PLAIT_OK;
 }
 
+/* Asked of what is kept here, not of the device inside, whose loss shows when a command fails. */
 static plait_status sim_health(plait_device *device) {
     return plait_sim_alive((plait_sim_device *)device);
 }
 
+/* The device's clock began when it was made, so that whoever takes its times for the host's is wrong by much. */
 static plait_status sim_time_query(plait_device *base, uint64_t *out_device_ns, uint64_t *out_host_ns) {
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));
@@ -132,6 +145,7 @@ static plait_status sim_time_query(plait_device *base, uint64_t *out_device_ns, 
 
 /* ---- host memory and names ---- */
 
+/* Memory like any other: what is simulated is that it has to be asked for. */
 static plait_status sim_host_alloc(plait_device *base, uint64_t size_bytes, void **out) {
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));
@@ -143,11 +157,13 @@ static plait_status sim_host_alloc(plait_device *base, uint64_t size_bytes, void
     return PLAIT_OK;
 }
 
+/* Works on a lost device too. */
 static void sim_host_free(plait_device *device, void *host) {
     (void)device;
     free(host);
 }
 
+/* The name of an object is replaced, never changed in place; each is owned by its object. */
 static plait_status sim_name_object(plait_device *base, plait_device_object kind, void *object,
                                     const char *name) {
     char **place = NULL;

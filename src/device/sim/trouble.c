@@ -1,5 +1,6 @@
 /* What goes wrong on request: the n-th call that fails, the command at which the device is lost, random delays; and the
- * slowness of the link. */
+ * slowness of the link. Not here: who asks (buffer.c, queue.c, program.c, event.c). Invariant: the same options and the
+ * same sequence of calls of one kind meet the same troubles. */
 #define _GNU_SOURCE
 #include "device/sim/sim.h"
 
@@ -29,6 +30,8 @@ plait_status plait_sim_alive(plait_sim_device *device) {
                                                                      : PLAIT_OK;
 }
 
+/* Calls are counted over all threads of the device, one count a kind. Only the n-th fails: later ones work again, as
+ * after an error that passes. */
 plait_status plait_sim_count(plait_sim_device *device, plait_sim_failure kind) {
     uint64_t fail_at = device->options.fail_at[kind];
     if (!fail_at) return PLAIT_OK;
@@ -40,6 +43,8 @@ plait_status plait_sim_count(plait_sim_device *device, plait_sim_failure kind) {
                        failures[kind].word, (unsigned long long)n);
 }
 
+/* The loss is known before anything fails for it: an event that is made in between looks at `lost` itself (event.c).
+ * Queues fail with this message, and so do all events that are not reached. */
 void plait_sim_lose(plait_sim_device *device, const char *cause) {
     plait_error_record loss;
     plait_error_save(plait_error(PLAIT_DEVICE_LOST, "%s is lost: %s", device->base.name, cause), &loss);
@@ -67,6 +72,7 @@ static plait_status count_kind(plait_sim_device *device, const plait_command *co
     return PLAIT_OK;
 }
 
+/* Commands of all queues are one count. The command that loses the device has no effect itself. */
 plait_status plait_sim_count_command(plait_sim_device *device, const plait_command *command) {
     if (device->options.lose_at) {
         pthread_mutex_lock(&device->lock);
@@ -92,13 +98,15 @@ uint64_t plait_sim_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+/* To a moment and not for a time, so that being woken late does not add up; signals may wake it early. */
 void plait_sim_sleep_until(uint64_t moment_ns) {
     struct timespec moment = {.tv_sec = (time_t)(moment_ns / 1000000000u),
                               .tv_nsec = (long)(moment_ns % 1000000000u)};
     while (plait_time_ns() < moment_ns) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, NULL);
 }
 
-/* Half of the commands go at once, a few wait for long: what is ordered by luck alone then happens the other way round. */
+/* Half of the commands go at once, one in thirty-two waits for up to delay-max, the others for up to a sixteenth of
+ * that: what is ordered by luck alone then happens the other way round. */
 void plait_sim_delay(const plait_sim_device *device, uint64_t *random) {
     uint64_t r = plait_sim_random(random), scale = device->options.delay_max_ns;
     if (r & 1) return;
@@ -111,6 +119,8 @@ static uint64_t as_ns(double seconds) {
     return (uint64_t)(seconds < 1e9 ? seconds * 1e9 : 1e18);
 }
 
+/* Each way of the link is one at a time: bytes begin to move when those before them have. Latency comes behind that and
+ * does not keep the link busy, so many small transfers overlap in it. */
 uint64_t plait_sim_link_claim(plait_sim_device *device, int way, uint64_t size_bytes) {
     const plait_sim_options *options = &device->options;
     uint64_t move_ns = options->bandwidth > 0 ? as_ns((double)size_bytes / options->bandwidth) : 0;
@@ -132,6 +142,7 @@ static uint64_t rate(double asked) {
     return (uint64_t)(asked > 0 ? asked : UNLIMITED);
 }
 
+/* Stated only when launches have a speed of their own; otherwise the device is measured like any other. */
 plait_status plait_sim_figures(plait_device *base, plait_device_figures *out) {
     const plait_sim_options *o = &((plait_sim_device *)base)->options;
     if (!(o->flops > 0) && !(o->memory_bandwidth > 0))
@@ -149,7 +160,9 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-/* Nodes one after the other, each bound by arithmetic or by memory; never faster than the device inside was. */
+/* Nodes one after the other, each bound by arithmetic or by memory (the roofline of Williams, Waterman and Patterson);
+ * never faster than the device inside was, nor than `speed` makes it. Costs scale with the outermost dim of each node's
+ * output. */
 uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_program *program,
                                  const int64_t *dims, uint64_t begin_ns) {
     const plait_sim_options *o = &device->options;
@@ -165,6 +178,7 @@ uint64_t plait_sim_end_of_launch(const plait_sim_device *device, const plait_pro
     return begin_ns + as_ns(larger(taken_s, model_s)) + o->overhead_ns;
 }
 
+/* Spans keep their places in relation to each other. Only ever made longer. */
 void plait_sim_stretch(plait_launch_trace *trace, size_t first, uint64_t begin_ns, uint64_t old_end_ns,
                        uint64_t new_end_ns) {
     double factor =
