@@ -192,6 +192,7 @@ static plait_link_figures link_of(plait_context *context, int from, int to,
     return staged(&figures[from], &figures[to]);
 }
 
+/* -1 stands for the host. Only the figures of these two devices are asked for. */
 plait_status plait_context_link(plait_context *context, int from, int to, plait_link_figures *out) {
     plait_device_figures *figures;
     if (from < -1 || to < -1 || from >= context->n_devices || to >= context->n_devices)

@@ -364,6 +364,7 @@ static plait_status measure_attention(bench *b, uint64_t *out) {
     inputs[PLAIT_ATTENTION_PAGES] = new_value(b, &pages, -1);
     PLAIT_TRY(add_node(b, PLAIT_OP_attention, inputs, 6, 2, &y));
     if (!supported(b) || b->value_bytes > at_most(b, UINT64_MAX)) return PLAIT_OK;
+    /* All tokens at the bound; time_growing() may use fewer, each of which does the same work. */
     double flop = 0;
     plait_op_use use = {.op = b->nodes[0].op, .n_inputs = 6, .n_outputs = 1, .present = b->nodes[0].present};
     memcpy(use.attrs, b->nodes[0].attrs, sizeof use.attrs);
@@ -387,6 +388,7 @@ static plait_status time_chain(bench *b, int n_nodes, bool *out_supported, uint6
     clear(b);
     b->bounds[0] = b->dims[0] = 1;
     inputs[0] = inputs[1] = new_value(b, &shape, 1);
+    /* inputs[0] becomes the result, so the next node waits for this one. */
     for (int i = 0; i < n_nodes; i++) PLAIT_TRY(add_node(b, PLAIT_OP_add, inputs, 2, 1, &inputs[0]));
     *out_supported = supported(b);
     if (!*out_supported) return PLAIT_OK;
@@ -449,6 +451,8 @@ static plait_status time_links(bench *b, void *host, uint64_t most, plait_device
     return time_moves(b, &copy, &size, most, &f->peer_bytes_per_s, &f->peer_ns);
 }
 
+/* Host memory as a run's staging has it where nothing is pinned. What moves is at most half of the buffer, as copies
+ * need both halves. */
 static plait_status measure_links(bench *b, plait_device_figures *f) {
     uint64_t most = at_most(b, 2 * LINK_BYTES) / 2 & ~(uint64_t)4095;
     clear(b);

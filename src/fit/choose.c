@@ -162,6 +162,7 @@ static bool same_but_batch(const plait_fit_setting *a, const plait_fit_setting *
 static plait_status try_setting(search *s, int i) {
     plait_engine engine = {0};
     bool fits;
+    /* Temporaries depend on batch and types, not on the context: what they took last is reserved from the start. */
     bool known = s->reserve_of >= 0 && same_but_context(&s->settings[i], &s->settings[s->reserve_of]);
     s->n_tried++;
     s->model->reserve_bytes = known ? s->reserve_bytes : NULL;

@@ -187,6 +187,7 @@ static void name_devices(const reader *r, plait_context *context) {
     }
 }
 
+/* The context is an ordinary one, of devices that compute nothing and are called as the file says. */
 plait_status plait_machine_open(plait_context **out, const char *text, size_t n_bytes,
                                 const plait_context_options *options) {
     plait_context *context = NULL;

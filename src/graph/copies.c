@@ -140,6 +140,7 @@ plait_status plait_graph_with_copies(const plait_graph **out, const plait_graph 
     plait_status status = PLAIT_OK;
     if (!r.to || !r.now || !r.copied || !r.early || !r.next_early)
         status = plait_error_memory("a graph with copies", graph->n_tensors * sizeof *r.now);
+    /* From the last, so that each tensor's list comes out in the order of the copies. */
     for (size_t k = n_copies; status == PLAIT_OK && k-- > 0;) {
         if (!copies[k].early) continue;
         r.next_early[k] = r.early[copies[k].tensor];

@@ -20,6 +20,8 @@ static double or_default(double value, double otherwise) {
     return value != 0 ? value : otherwise;
 }
 
+/* freq_factors may be absent. All attributes are told, so that a graph's text shows what was meant; those that have
+ * their op's initial value are left out there. */
 plait_tensor plait_rope(plait_graph *graph, plait_tensor x, plait_tensor positions, plait_tensor freq_factors,
                         const plait_rope_options *options) {
     const plait_tensor inputs[] = {x, positions, freq_factors};

@@ -16,6 +16,7 @@ static plait_status mark_used(const plait_graph *graph, bool *used) {
     }
     for (size_t n = graph->n_nodes; n-- > 0;) {
         const plait_graph_node *node = &graph->nodes[n];
+        /* Writing state has an effect that no output shows. */
         if (node->op->writes_input >= 0 &&
             graph->storages[graph->tensors[node->outputs[0]].storage].kind == PLAIT_STORAGE_STATE)
             used[n] = true;

@@ -58,6 +58,7 @@ static bool same_shape(const finder *f, uint32_t a, uint32_t b) {
            plait_extent_equal(&x->outer, &y->outer) && (x->outer.dim < 0 || x->outer.axis == y->outer.axis);
 }
 
+/* An input that is absent in one is absent in the other, as `present` is the same. */
 static bool same_use(const finder *f, const plait_graph_node *a, const plait_graph_node *b) {
     bool same = a->op == b->op && a->present == b->present && a->n_inputs == b->n_inputs &&
                 a->n_outputs == b->n_outputs &&

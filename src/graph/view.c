@@ -68,6 +68,7 @@ static bool reshape_strides(const plait_operand *old, plait_operand *now) {
         int64_t a = i < PLAIT_MAX_RANK ? old->dims[i] : 1, b = j < PLAIT_MAX_RANK ? now->dims[j] : 1;
         int i0 = i, j0 = j;
         i++, j++;
+        /* Until both runs have as many elements. */
         while (a != b) {
             if (a < b && i < PLAIT_MAX_RANK)
                 a *= old->dims[i++];
@@ -76,7 +77,9 @@ static bool reshape_strides(const plait_operand *old, plait_operand *now) {
             else
                 return false;
         }
+        /* Strides of dim 0 step over blocks, of other dims over single places. */
         int64_t unit = i0 == 0 ? block : 1;
+        /* The run is dense if each dim begins where the one below it ends; a dim of one element may have any stride. */
         for (int k = i0 + 1; k < i && k < PLAIT_MAX_RANK; k++) {
             int64_t dense = old->strides[k - 1] * (old->dims[k - 1] / (k - 1 == 0 ? block : 1));
             if (old->dims[k] != 1 && old->strides[k] != dense) return false;

@@ -180,6 +180,7 @@ static plait_status merged_row(comparer *c, int plan, uint32_t queue, const char
     plait_comparison *x = c->out;
     plait_strbuf general;
     size_t digits;
+    /* "blk.3.ffn" and "blk.4.ffn" are both "blk.*.ffn". */
     const char *at = plait_explain_block(name, block, &digits);
     plait_strbuf_init(&general, 0);
     if (at) {
@@ -406,6 +407,7 @@ static plait_status add_span(comparer *c, const plait_json *event) {
     return PLAIT_OK;
 }
 
+/* A trace none of whose spans is known is refused: a table of differences to nothing would look like an answer. */
 static plait_status read_spans(comparer *c) {
     for (size_t i = 0; i < c->n_events; i++)
         if (is(&c->events[i], "ph", "X")) PLAIT_TRY(add_span(c, &c->events[i]));
@@ -458,6 +460,7 @@ static int by_time(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+/* As JSON first: a broken text is told with its place. */
 static plait_status read_text(comparer *c, const char *text, size_t n_bytes) {
     PLAIT_TRY(plait_error_context(plait_json_parse(&c->document, text, n_bytes, NULL), "trace"));
     const plait_json *events = plait_json_get(c->document.root, "traceEvents");

@@ -76,6 +76,7 @@ static plait_status build_layers(plait_model *model, plait_engine *engine) {
     b.positions = plait_input(g, "positions", PLAIT_I32, PLAIT_SHAPE(b.tokens));
     b.sequence_of = plait_input(g, "sequence_of", PLAIT_I32, PLAIT_SHAPE(b.tokens));
     b.output_rows = plait_input(g, "output_rows", PLAIT_I32, PLAIT_SHAPE(b.outputs));
+    /* A slot for each token of the step, and for each sequence the pages of its whole length. */
     for (int i = 0; i < b.n_groups; i++) {
         b.groups[i].slots = plait_input(g, b.groups[i].slots_name, PLAIT_I32, PLAIT_SHAPE(b.tokens));
         b.groups[i].pages =

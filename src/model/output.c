@@ -59,6 +59,7 @@ plait_status plait_session_embedding(plait_session *session, int64_t row, const 
     return floats(session, PLAIT_TAIL_EMBEDDING, row, session->model->hp.n_embd, out_values);
 }
 
+/* The device compares; ties go to the lowest id, as the op says. */
 plait_status plait_session_argmax(plait_session *session, int64_t row, plait_token *out_token) {
     const void *bytes = NULL;
     uint64_t size;

@@ -67,6 +67,8 @@ static int32_t take_page(plait_page_pool *pool) {
     return page;
 }
 
+/* Only whole pages are given up, from the front of the list; their entries stay as -1, so positions keep their places.
+ */
 void plait_pages_drop_unseen(plait_session *session, plait_sequence *sequence) {
     for (int g = 0; g < session->model->engine.n_groups; g++) {
         const plait_cache_group *group = group_of(session, g);

@@ -15,6 +15,8 @@ plait_status plait_session_trace_begin(plait_session *s, size_t max_spans) {
     return plait_run_trace_begin(s->copies, share / (PLAIT_TAIL_COUNT + 1));
 }
 
+/* Layers first, whose events carry the labels. After a failure of one run the others keep recording until the next
+ * beginning ends that. */
 plait_status plait_session_trace_end(plait_session *s, char **out_json) {
     plait_strbuf text;
     bool first = true;

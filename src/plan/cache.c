@@ -50,6 +50,7 @@ plait_status plait_plan_cache_create(plait_plan_cache **out, plait_context *cont
     return PLAIT_OK;
 }
 
+/* Accepts one whose creation failed: without a lock there can be no plan in it. */
 void plait_plan_cache_destroy(plait_plan_cache *cache) {
     if (!cache) return;
     if (cache->lock_ready) {

@@ -167,6 +167,8 @@ static plait_status weigh_anew(plait_plan *plan, plait_weighed *weighed) {
     return plait_weigh(weighed, plan->graph, plan->context, &plan->cost, plan->steps_expected, plan);
 }
 
+/* Mostly no node asks for a copy, and then the caller's graph is what runs. After copies were inserted everything that
+ * was weighed by the numbers of nodes is weighed anew. */
 plait_status plait_place_copies(plait_plan *plan, const uint16_t *copies, plait_weighed *weighed) {
     copier c = {.plan = plan, .weighed = weighed};
     bool any = false;

@@ -100,6 +100,8 @@ plait_status plait_plan_refused(plait_plan *plan, const plait_plan_segment *segm
     plait_error_save(status, &first);
     for (uint32_t n = 0; n < segment->n_nodes && !plan->denied; n++) {
         const plait_segment_node *node = &segment->nodes[n];
+        /* Denied once, an op is denied for all shapes: what a device refuses for one it may well refuse for the next.
+         */
         if (asked[node->op->id]) continue;
         plait_status alone_status = try_node(entry->device, &segment->segment, node, compiling);
         /* Nodes of one op are alike but for types and shapes: all are asked until one is refused. */

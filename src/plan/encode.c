@@ -142,6 +142,8 @@ static uint64_t hash_entry(const plait_residence *residence, const reader_lists 
     return h ^ h >> 32;
 }
 
+/* Dtype, dims, and the same readers in the same order: two layers of a model name their weights' readers alike, since
+ * the same code built them. */
 static bool alike(const plait_residence *residence, const reader_lists *lists, size_t a, size_t b) {
     const plait_operand *x = &residence->entries[a].shape, *y = &residence->entries[b].shape;
     size_t n = n_readers_of(lists, a);

@@ -88,6 +88,7 @@ void plait_plan_print_members(const plait_plan_segment *segment, const plait_gro
     }
 }
 
+/* What a command is called in texts and traces, so that one can be found in the other. */
 void plait_explain_step(const plait_plan *plan, uint32_t step, plait_strbuf *s) {
     const plait_plan_step *row = &plan->steps[step];
     if (row->kind == PLAIT_STEP_LAUNCH) {
@@ -234,6 +235,7 @@ static void follow(plait_explained *e, flow *f) {
     }
 }
 
+/* Groups are numbered by the list of steps; then the plan is walked once for what they move. */
 static plait_status list_groups(plait_explained *e) {
     const plait_plan *plan = e->plan;
     flow f = {.maker = plait_alloc_array(plan->n_values, sizeof *f.maker),

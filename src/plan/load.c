@@ -114,6 +114,7 @@ static bool needs_fill(const plait_resident *entry) {
  */
 static bool was_last(const plait_residence *residence, const plait_resident *entry) {
     const plait_resident *copy = plait_residence_find(residence, entry->name, -1);
+    /* A copy that is used in the mapping keeps its pages for as long as the residence lives. */
     for (; copy; copy = copy->next >= 0 ? &residence->entries[copy->next] : NULL)
         if (copy->mapped) return false;
     return entry->next < 0;

@@ -130,6 +130,7 @@ static void add_need(void *user, uint32_t lane, uint32_t number) {
  * only the latest need counts, its queue brings the earlier ones along. Costs the square of the candidates, of which
  * there are as many as lanes at most. */
 static void reduce_needs(order *o, const uint32_t *now) {
+    /* First what this lane knows to be done already, by waits it has made before. */
     size_t kept = 0;
     for (size_t i = 0; i < o->n_candidates; i++)
         if (o->needs[o->candidates[i]] > now[o->candidates[i]]) o->candidates[kept++] = o->candidates[i];
@@ -273,6 +274,7 @@ static void touch_at(lives *l, uint32_t v, int32_t position) {
     if (value->first < 0) {
         value->first = position;
         if (l->arrived[v]) {
+            /* The launch that reads it first, and the one before that, during which it may have come in. */
             uint32_t current = l->n_launches[value->device] - 1, known = l->arrived[v] - 1;
             uint32_t before = current > 0 ? current - 1 : 0;
             value->first = start_of_launch(l, value->device, known > before ? known : before);

@@ -195,6 +195,7 @@ static plait_status build_lanes(packer *p) {
     if (!p->lives || !p->tables) return plait_error_memory("packing", n_lanes * row * sizeof *p->tables);
     life *lists[LANES], *list = p->lives;
     uint32_t *index = p->tables;
+    /* All lanes share one array, each at its own stretch; filled in order of birth, so each comes out sorted. */
     for (int l = 0; l < LANES; l++) lists[l] = list, list += counts[l];
     for (size_t k = 0; k < p->n; k++) {
         const plait_pack_item *item = &p->items[p->by_birth[k]];
@@ -205,6 +206,7 @@ static plait_status build_lanes(packer *p) {
     }
     for (int l = 0; l < LANES; l++) {
         if (!counts[l]) continue;
+        /* [at]: how many were born before position `at`, which is where those born there or later begin. */
         uint32_t next = 0;
         for (int32_t at = 0; at <= p->n_positions; at++) {
             while (next < p->lanes[l].n && lists[l][next].first < at) next++;
@@ -230,6 +232,7 @@ static size_t find_neighbours(packer *p, uint32_t i) {
     for (int l = 0; l < LANES; l++) {
         const lane *row = &p->lanes[l];
         if (!row->from) continue;
+        /* Who was born earlier than this had died before the item was born, even if it lived longest of its lane. */
         int32_t earliest = item->first - row->longest + 1;
         uint32_t from = row->from[earliest > 0 ? earliest : 0], k = from;
         for (; k < row->n && row->lives[k].first <= item->last; k++) {
@@ -305,6 +308,8 @@ static void give_back(gaps *g, uint64_t begin, uint64_t end) {
 static uint64_t take(const packer *p, gaps *g, const plait_pack_item *item) {
     size_t best = g->n;
     uint64_t best_at = NOWHERE, best_size = UINT64_MAX;
+    /* Tightest first: a gap with the least room left over is of least use to others. Comparing sizes before fitting
+     * saves the division by chunks for most gaps. */
     for (size_t k = 0; k < g->n; k++) {
         uint64_t size = g->spans[k].end - g->spans[k].begin;
         if (size < item->size_bytes || (best < g->n && size >= best_size)) continue;
@@ -502,6 +507,8 @@ static bool mend(packer *p, uint64_t ceiling, uint64_t most_work) {
         p->places[i].placed = top_of(&p->items[i]) <= ceiling;
         if (!p->places[i].placed) push(p, i);
     }
+    /* Largest first. An item without a gap goes where its neighbours weigh least, and its own price rises as theirs do,
+     * so that it is not thrown out again at once. */
     while (p->n_waiting && p->work < most_work) {
         uint32_t i = pop(p);
         plait_pack_item *item = &p->items[i];

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The same words in text, JSON and page. */
 const char *plait_cause_text(plait_cause cause) {
     switch (cause) {
     case PLAIT_CAUSE_ONLY_DEVICE: return "the only device";

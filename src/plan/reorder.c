@@ -60,6 +60,7 @@ static plait_status find_peak(const plait_plan *plan, int device, plait_arena *a
             change[step->position + g] += p->groups[g].scratch_bytes;
             change[step->position + g + 1] -= p->groups[g].scratch_bytes;
         }
+        /* At the position where an output takes over its input's bytes both are alive, but they are the same bytes. */
         for (int k = 0; k < p->n_shared; k++) {
             if (!shares(plan, &p->shared[k]) || taken[p->shared[k].input]) continue;
             const plait_plan_value *in = &plan->values[p->shared[k].input];
@@ -335,6 +336,8 @@ typedef struct effect {
     int64_t during, after;
 } effect;
 
+/* A value that is not alive yet begins with this group; one whose last user this group is ends with it, unless
+ * something behind the segment needs it. */
 static effect effect_of(const lister *l, int g) {
     effect e = {(int64_t)l->segment->prepared.groups[g].scratch_bytes, 0};
     for (uint32_t k = l->touch_begin[g]; k < l->touch_begin[g + 1]; k++) {

@@ -32,6 +32,8 @@ static bool matches_block(const char *pattern, int32_t block) {
     return block >= 0 && plait_glob_matches(pattern, name);
 }
 
+/* The first pin of the user's list that matches either the name or the block; *out_rank is untouched when there is
+ * none. */
 int plait_residence_pin(const plait_residence *residence, const char *name, int32_t block, int *out_rank) {
     for (int i = 0; i < residence->n_pins; i++)
         if (plait_glob_matches(residence->pins[i].pattern, name) ||
@@ -361,6 +363,7 @@ static plait_status decide(plait_residence *residence, const plait_graph *const 
     return assign_slots(residence);
 }
 
+/* Nothing of a device is taken: only answers are asked for. What was made before a failure goes with the release. */
 plait_status plait_residence_create(plait_residence **out, plait_context *context,
                                     const plait_graph *const *graphs, int n_graphs,
                                     const plait_residence_options *options) {

@@ -343,7 +343,9 @@ static plait_plan_part choose_part(builder *b, uint32_t storage, const plait_pla
     const plait_context_entry *devices = b->plan->context->devices;
     uint64_t size_bytes = storage_of(b, storage)->size_bytes;
     *out_complete = true;
+    /* It was whole at an older version: what has changed since makes it whole again. */
     if (b->holdings[target].complete) return written_since(b, storage, b->holdings[target].version);
+    /* Nothing is known to read it (it goes home), or it is written in place, or all of it is read. */
     if (!r || r->whole || (r->begin == 0 && r->end >= size_bytes && !r->tensor))
         return whole_part(b, storage);
     bool boxes =
@@ -473,6 +475,7 @@ static plait_status need_state(builder *b, uint32_t storage, int device) {
     uint32_t v = 0;
     if (!find_value(b, storage, home)) PLAIT_TRY(add_resident(b, storage, home, &v));
     PLAIT_TRY(ensure_value(b, storage, device, &v));
+    /* At home and newest: the usual case, nothing moves. */
     if (device == home && b->holdings[v].version == b->versions[storage]) return PLAIT_OK;
     if (device != home && !b->reads[(size_t)device * b->plan->graph->n_storages + storage]) {
         PLAIT_TRY(settle_home(b, storage, find_value(b, storage, home) - 1));
@@ -547,6 +550,7 @@ static plait_status fill_output(builder *b, uint32_t n, int o, int device, int64
     const plait_graph_tensor *tensor = &b->plan->graph->tensors[node->outputs[o]];
     uint32_t v = 0;
     PLAIT_TRY(ensure_value(b, tensor->storage, device, &v));
+    /* Outputs but the first of an op that writes in place are values of their own. */
     bool in_place = o == 0 && node->op->writes_input >= 0;
     bool complete = !in_place || b->holdings[v].complete;
     b->holdings[v] = (holding){++b->versions[tensor->storage], complete, place, place};

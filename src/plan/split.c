@@ -258,6 +258,7 @@ plait_status plait_split_solve(const plait_split_problem *problem, int *out_devi
                 .empty = plait_arena_alloc(&arena, n + 1, sizeof *s.empty),
                 .solution = plait_arena_alloc(&arena, width, sizeof *s.solution),
                 .seen = plait_arena_alloc(&arena, problem->n_shared, sizeof *s.seen)};
+    /* All tables at once, checked together: what is missing of them is found in one place. */
     bool all = s.best && s.begin && s.before && s.arrive && s.arrive_from && s.targets && s.held && s.empty &&
                s.solution && s.seen;
     if (all) {

@@ -57,6 +57,8 @@ static plait_status list_items(plait_survey *s) {
     if (!s->first_storage || !s->item_of) return plait_error_memory("residence", n_storages);
     for (int g = 0; g < s->n_graphs; g++) {
         const plait_graph *graph = s->graphs[g];
+        /* What nothing touches must not take memory: files of some models carry weights that their graphs do not use.
+         */
         bool *touched = plait_alloc_array(graph->n_storages, sizeof *touched);
         if (!touched) return plait_error_memory("residence", graph->n_storages);
         for (size_t n = 0; n < graph->n_nodes; n++)
@@ -264,6 +266,8 @@ static plait_status list_units(plait_survey *s) {
     begin_lists(s->first_in_unit, s->n_units);
     for (uint32_t n = 0; n < n_nodes; n++) s->in_unit[s->first_in_unit[s->nodes[n].unit]++] = n;
     end_lists(s->first_in_unit, s->n_units);
+    /* Items by unit need two passes over users: counting, then filling. An item is listed where a unit first meets it.
+     */
     for (int fill = 0; fill < 2; fill++) {
         for (uint32_t u = 0; u < s->n_units; u++) stamp[u] = 0;
         for (size_t i = 0; i < s->n_items; i++)
@@ -326,6 +330,7 @@ static plait_status list_crossings(plait_survey *s) {
         const plait_survey_node *row = &s->nodes[n];
         const plait_weighed *w = &s->weighed[row->graph];
         for (uint32_t v = w->first_value[row->node]; v < w->first_value[row->node + 1]; v++)
+            /* In every cut from the maker's unit to that of the last reader. */
             for (uint32_t u = row->unit + 1; u <= last[s->first_value[row->graph] + v]; u++) {
                 s->cross_n[u] += s->steps[row->graph];
                 s->cross_bytes[u] += s->steps[row->graph] * (double)w->bytes[v];

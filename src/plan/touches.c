@@ -117,6 +117,7 @@ plait_status plait_touches_add(plait_touches *t, size_t begin, size_t end, uint3
     for (size_t block = begin; block < end;) {
         for (uint32_t i = t->heads[block]; i; i = t->touches[i - 1].next) {
             const plait_touch *before = &t->touches[i - 1];
+            /* Two reads do not conflict. */
             if ((before->write || write) && before->lane != lane) earlier(user, before->lane, before->stamp);
         }
         size_t next = plait_ranks_above(&t->starts, block + 1);
@@ -152,6 +153,8 @@ size_t plait_spans_join(plait_span *spans, size_t n) {
     return kept;
 }
 
+/* The spans are sorted and apart, so the first that ends behind `with` begins is the only one to look at: all before it
+ * end too early, all after it begin later. */
 bool plait_spans_meet(const plait_span *spans, size_t n, plait_span with) {
     size_t low = 0, high = n;
     while (low < high) { /* the first that ends behind the begin */
@@ -204,7 +207,7 @@ plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_
     list->borders = plait_arena_alloc(arena, n, sizeof *list->borders);
     if (!list->borders) return plait_error_memory("plan: borders", n * sizeof *list->borders);
     n = 0;
-    for (size_t i = 0; i < list->n; i++)
+    for (size_t i = 0; i < list->n; i++) /* Bytes that lie elsewhere at each place give borders at each. */
         for (size_t p = 0; p < (list->items[i].stride ? n_places : 1); p++) {
             list->borders[n++] = list->items[i].bytes.begin + p * list->items[i].stride;
             list->borders[n++] = list->items[i].bytes.end + p * list->items[i].stride;

@@ -70,6 +70,7 @@ static bool nest(const plait_graph_tensor *tensor, plait_plan_part *part) {
             if (axes[a].bounded) part->bounded = part->n_levels;
             part->levels[part->n_levels++] = (struct plait_part_level){axes[a].count, axes[a].pitch};
         }
+        /* From the first byte of this axis to its last: what the next one must step over. */
         inner = axes[a].pitch * (uint64_t)plait_max_i64(axes[a].count - 1, 0) + inner;
     }
     return true;
@@ -197,6 +198,7 @@ bool plait_part_of_rows(const plait_graph *graph, uint32_t n, plait_plan_part *o
     if (target->outer.dim >= 0 || !nest(&row, &part)) return false;
     part.rows_node = n + 1;
     part.n_rows = use.inputs[op->rows_input].dims[0];
+    /* Rows by ids are worth it only if they are few: ids may name any rows, so nothing can be said about their gaps. */
     bool worth = 2 * plait_part_bytes(&part) <= span && plait_part_pieces(&part, false) <= MAX_COMMANDS;
     if (worth) *out = part;
     return worth;
@@ -240,6 +242,7 @@ void plait_part_row_pieces(const plait_plan_part *part, bool boxes, const plait_
     for (int64_t i = 0; i < ids->dims[0]; i++) {
         plait_operand row;
         uint64_t offset;
+        /* An id that writes nothing, as for items that are left out. */
         if (!use->op->rows_part(use, plait_ref_get_id(ids, i, 0), &row, &offset)) continue;
         offset += tensor_offset;
         if (length && offset == run + length && length + part->row_bytes <= most) {

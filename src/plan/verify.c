@@ -349,6 +349,7 @@ typedef struct slot_ends {
     size_t most;
 } slot_ends;
 
+/* As many slots for each device as the one with the most has. */
 static plait_status init_ends(proof *p, slot_ends *out) {
     const plait_residence *residence = p->plan->residence;
     size_t n = (size_t)residence->context->n_devices;

@@ -127,6 +127,8 @@ static plait_status walk(keeper *k) {
     return PLAIT_OK;
 }
 
+/* Sorted by begin, a life's index is its rank in the set of those that are going on; sorted by position, lives begin
+ * and end in turn. Time in proportion to lives and positions, apart from the sort. */
 plait_status plait_plan_verify_keep(const plait_plan *plan, const plait_life_pairs *pairs, plait_life *lives,
                                     size_t n) {
     keeper k = {.plan = plan, .pairs = pairs, .lives = lives, .n = n};

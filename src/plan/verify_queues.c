@@ -129,6 +129,8 @@ static plait_status check_inputs(const plait_plan *plan, range *ranges, uint64_t
     return check_ranges(ranges, n, &plan->input_staging_bytes, "input staging");
 }
 
+/* Inputs on devices and of the host, outputs, transfers: each in an area of its own, so only ranges of one area can
+ * meet. */
 static plait_status check_areas(const plait_plan *plan, range *ranges, uint64_t *areas) {
     PLAIT_TRY(check_inputs(plan, ranges, areas));
     for (size_t o = 0; o < plan->n_outputs; o++)
@@ -147,6 +149,7 @@ static plait_status check_areas(const plait_plan *plan, range *ranges, uint64_t 
     return check_ranges(ranges, n, &plan->transfer_staging_bytes, "transfer staging");
 }
 
+/* For one place: the others lie a whole area further on. */
 plait_status plait_plan_verify_staging(const plait_plan *plan) {
     plait_arena arena;
     size_t n = plan->n_inputs > plan->n_outputs ? plan->n_inputs : plan->n_outputs;
@@ -543,6 +546,7 @@ static void name_command(const queues *q, uint32_t lane, uint32_t stamp, char *t
     }
 }
 
+/* Says both commands by name and step, and how many bytes they meet in: enough to find the missing wait. */
 static plait_status not_ordered(const queues *q, plait_span bytes) {
     char text[160] = "", other[160] = "";
     size_t round = 0, other_round = 0;

@@ -261,6 +261,7 @@ static plait_status walk_step(history *h, size_t s) {
         if (plan->values[plan->inputs[step->item].value].storage != plan->inputs[step->item].storage)
             return plait_error(PLAIT_INTERNAL, "proof: an input is written to \"%s\"",
                                name_of(plan, plan->inputs[step->item].value));
+        /* Inputs have no versions: 0 is the newest there can be. */
         h->held[plan->inputs[step->item].value] = (holding){0, 0};
         return PLAIT_OK;
     case PLAIT_STEP_LAUNCH:

@@ -290,6 +290,8 @@ static void copy_weighed(plait_weighed *w, uint32_t from, uint32_t to) {
     memcpy(w->copies + b, w->copies + a, n * sizeof *w->copies);
 }
 
+/* A node that is the same use as an earlier one, with weights in the same forms, has the earlier one's answers. Reasons
+ * are kept for all nodes together. */
 static plait_status weigh_nodes(plait_weighed *w, const plait_context *context, const plait_plan *bound) {
     plait_op_use use;
     int64_t *one = NULL;
@@ -371,6 +373,7 @@ plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t
             uint32_t value = tensor ? plait_weighed_value(w, tensor) : UINT32_MAX;
             if (value != UINT32_MAX) last[value] = n;
         }
+        /* What nobody reads dies where it is born. */
         for (uint32_t v = w->first_value[n]; v < w->first_value[n + 1]; v++) last[v] = n;
     }
     for (uint32_t n = 0; n < n_nodes; n++)
@@ -379,6 +382,8 @@ plait_status plait_weigh_points(const plait_weighed *w, uint32_t *unit, uint32_t
     *out_n = n_nodes > 0;
     for (uint32_t n = 0; n < n_nodes; n++) {
         unit[n] = *out_n - 1;
+        /* Alive behind node n: what is still to be read. One at most means that a single value carries everything on.
+         */
         alive += change[n];
         if (alive <= 1 && n + 1 < n_nodes) ++*out_n;
     }

@@ -107,6 +107,8 @@ static void add_piece(const filler *f, size_t s, plait_run_list *list, const pla
     const plait_plan_step *step = &f->run->plan->steps[s];
     plait_launch_trace *trace = plait_run_trace_of_step(f->run, f->place, s);
     const plait_plan_transfer *transfer = &f->run->plan->transfers[step->item];
+    /* With boxes a command moves what the box says, else as many bytes as `size` says; a range of bytes needs no box.
+     */
     bool rows = transfer->part.n_levels > 0 && boxes_on(f->run->plan, step->device);
     const plait_box *box = rows ? piece : NULL;
     const uint64_t *size = rows ? NULL : &piece->row_bytes;
@@ -416,6 +418,7 @@ plait_status plait_run_reserve_lists(plait_run *run) {
     for (size_t s = 0; s < plan->n_steps; s++) {
         const plait_plan_step *step = &plan->steps[s];
         size_t pieces = pieces_of(plan, step);
+        /* A step's commands at most: pieces that have no bytes even at the bounds add none. */
         n_commands[step->queue] += step->n_waits + pieces + 1;
         run->first_piece[s] = run->n_pieces;
         run->n_pieces += is_transfer(step) ? pieces : 0;

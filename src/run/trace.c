@@ -436,6 +436,7 @@ plait_status plait_run_trace_collect(plait_run *run, plait_strbuf *text, bool *f
     return status != PLAIT_OK ? plait_error_raise(&failure) : memory;
 }
 
+/* One run's trace by itself, with names of processes and threads. */
 plait_status plait_run_trace_end(plait_run *run, char **out_json) {
     plait_strbuf text;
     bool first = true;
