@@ -1,5 +1,9 @@
-/* Reaching into values: attributes, items, slices, calls. Invariant: what is not there is an undefined value, not an
- * error; only reaching into an undefined value fails. */
+/* Reaching into values: attributes, items, slices, calls. Not here: what a function does (filters_*.c, methods_*.c,
+ * globals.c). Invariant: what is not there is an undefined value, not an error; only reaching into an undefined value
+ * fails.
+ *
+ * Jinja looks for x.name as an attribute first and as an item second, for x["name"] the other way round; both ways are
+ * kept, since templates rely on each (message.items is a method, message["items"] a key). */
 #include "text/template/eval.h"
 
 #include <string.h>
@@ -11,6 +15,7 @@ static bool missing_attribute(plait_tpl_render *r, plait_tpl_value v, const plai
     return r->status == PLAIT_OK;
 }
 
+/* A method taken without being called: the value it belongs to goes along. */
 static bool bind_method(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_builtin *row,
                         plait_tpl_value *out) {
     plait_tpl_method *m = plait_tpl_alloc(r, 1, sizeof *m);
@@ -20,6 +25,7 @@ static bool bind_method(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_
     return true;
 }
 
+/* A new tuple each time: whoever gets it cannot change the macro. */
 static bool macro_parameters(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_value *out) {
     if (!plait_tpl_list_new(r, PLAIT_TPL_TUPLE, 0, out)) return false;
     for (const plait_tpl_node *p = node->a; p; p = p->next)
@@ -27,6 +33,7 @@ static bool macro_parameters(plait_tpl_render *r, const plait_tpl_node *node, pl
     return true;
 }
 
+/* Numbers have these in Python; templates that print them exist. */
 static int number_attribute(plait_tpl_value v, const plait_tpl_str *name, plait_tpl_value *out) {
     bool real =
         plait_tpl_str_is(name, "real") || (v.kind != PLAIT_TPL_FLOAT && plait_tpl_str_is(name, "numerator"));
@@ -90,6 +97,7 @@ static int own_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl
     return data_attribute(r, v, name, out);
 }
 
+/* Keys of a dict are found last, so a key named "items" does not hide the method. */
 bool plait_tpl_get_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                              plait_tpl_value *out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
@@ -100,7 +108,8 @@ bool plait_tpl_get_attribute(plait_tpl_render *r, plait_tpl_value v, const plait
     return missing_attribute(r, v, name, out);
 }
 
-/* Item number i of a sequence, from the end when negative; undefined when there is none. */
+/* Item number i of a sequence, from the end when negative; undefined when there is none. In strings that are not ASCII
+ * the place is found by walking, which is charged. */
 static bool item_at(plait_tpl_render *r, plait_tpl_value v, int64_t i, plait_tpl_value *out) {
     int64_t n;
     if (!plait_tpl_length(r, v, &n)) return false;
@@ -125,6 +134,8 @@ static bool item_at(plait_tpl_render *r, plait_tpl_value v, int64_t i, plait_tpl
     return plait_tpl_str_sub(r, s, from, to, out);
 }
 
+/* Only to choose the way: with an unhashable key a dict gives an undefined value instead of Python's exception, as
+ * Jinja has it. Tuples are looked at one level deep; what hides deeper fails in the hash. */
 static bool is_hashable(plait_tpl_value v) {
     if (v.kind == PLAIT_TPL_TUPLE)
         for (size_t i = 0; i < v.u.list->n_items; i++)
@@ -133,6 +144,7 @@ static bool is_hashable(plait_tpl_value v) {
     return v.kind != PLAIT_TPL_LIST && v.kind != PLAIT_TPL_DICT;
 }
 
+/* A string key of another value is an attribute in the end: loop["index"] is loop.index. */
 bool plait_tpl_get_item(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value key, plait_tpl_value *out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
     if (v.kind == PLAIT_TPL_DICT && is_hashable(key)) {
@@ -151,6 +163,7 @@ bool plait_tpl_get_item(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value 
     return r->status == PLAIT_OK;
 }
 
+/* *start may still exceed *stop: callers see an empty range then. */
 void plait_tpl_clamp(int64_t length, int64_t *start, int64_t *stop) {
     if (*start < 0) *start = *start + length < 0 ? 0 : *start + length;
     if (*stop < 0) *stop = *stop + length < 0 ? 0 : *stop + length;
@@ -158,6 +171,7 @@ void plait_tpl_clamp(int64_t length, int64_t *start, int64_t *stop) {
     if (*stop > length) *stop = length;
 }
 
+/* None and nothing mean the same: the end of the sequence. */
 static bool slice_part(plait_tpl_render *r, plait_tpl_value v, bool *given, int64_t *out) {
     *given = v.kind != PLAIT_TPL_NONE && v.kind != PLAIT_TPL_MISSING;
     return !*given || plait_tpl_as_int(r, v, "slice", out);
@@ -183,6 +197,7 @@ static int64_t adjust(int64_t length, int64_t step, bool has_start, bool has_sto
     return *start > *stop ? (*start - *stop - 1) / -step + 1 : 0;
 }
 
+/* Step 1 shares the bytes; others go character by character, each charged by the distance. */
 static bool slice_string(plait_tpl_render *r, const plait_tpl_str *s, int64_t start, int64_t step, int64_t n,
                          plait_tpl_value *out) {
     if (!plait_tpl_step(r, s->n_bytes >> 6)) return false;
@@ -210,6 +225,8 @@ static bool slice_string(plait_tpl_render *r, const plait_tpl_str *s, int64_t st
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* Steps are held within half of 64 bits: with any larger one there is a single item, and sums of start and step cannot
+ * overflow. Ranges are sliced without their items. */
 bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value start_v, plait_tpl_value stop_v,
                      plait_tpl_value step_v, plait_tpl_value *out) {
     int64_t start = 0, stop = 0, step = 1, n;
@@ -247,6 +264,7 @@ bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value sta
     return true;
 }
 
+/* A joiner gives nothing at its first call and its separator at every later one. */
 bool plait_tpl_call_value(plait_tpl_render *r, plait_tpl_value callee, const plait_tpl_args *args,
                           plait_tpl_value *out) {
     switch (callee.kind) {

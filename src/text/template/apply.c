@@ -1,8 +1,11 @@
-/* Finding built-in functions and giving them their arguments. */
+/* Finding built-in functions and giving them their arguments. Not here: the functions. Invariant: a function sees its
+ * parameters in the order of its row, each given at most once, those that are required given. */
 #include "text/template/eval.h"
 
 #include <string.h>
 
+/* Linear: tables have a few dozen rows, and the first letter sorts out most. Filters and tests are looked up once, by
+ * the parser. */
 static const plait_tpl_builtin *find_in(const plait_tpl_builtin *table, const plait_tpl_str *name) {
     for (; table->name; table++)
         if (table->name[0] == (name->n_bytes ? name->bytes[0] : 0) && plait_tpl_str_is(name, table->name))
@@ -21,6 +24,7 @@ const plait_tpl_builtin *plait_tpl_find_test(const plait_tpl_str *name) {
     return find_in(plait_tpl_tests, name);
 }
 
+/* By the kind of the value: a tuple and a range have the same ones. NULL for kinds without methods. */
 const plait_tpl_builtin *plait_tpl_find_method(plait_tpl_kind kind, const plait_tpl_str *name) {
     const plait_tpl_builtin *row;
     switch (kind) {
@@ -49,6 +53,7 @@ static const char *next_param(const char *list, size_t *n, bool *optional) {
     return list;
 }
 
+/* A name that a positional argument has filled already is an error, as in Python. */
 static bool place_named(plait_tpl_render *r, const plait_tpl_builtin *row, const plait_tpl_str *name,
                         plait_tpl_value v, plait_tpl_call *c) {
     size_t n, i = 0;
@@ -65,6 +70,7 @@ static bool place_named(plait_tpl_render *r, const plait_tpl_builtin *row, const
                                 (int)(name->n_bytes < 60 ? name->n_bytes : 60), name->bytes);
 }
 
+/* The list of names is read three times instead of being kept apart: it is a dozen bytes. */
 static bool bind(plait_tpl_render *r, const plait_tpl_builtin *row, const plait_tpl_args *args,
                  plait_tpl_call *c) {
     size_t n, i = 0;
@@ -83,6 +89,7 @@ static bool bind(plait_tpl_render *r, const plait_tpl_builtin *row, const plait_
     return true;
 }
 
+/* "*" takes the arguments as they are written: nothing is bound. */
 bool plait_tpl_apply(plait_tpl_render *r, const plait_tpl_builtin *row, plait_tpl_value self,
                      const plait_tpl_args *args, plait_tpl_value *out) {
     plait_tpl_call c = {.self = self, .args = args};

@@ -1,15 +1,21 @@
-/* Expressions. Invariant: every path through plait_tpl_eval counts one step and one level, so no tree can hang it. */
+/* Expressions. Not here: operators (operators.c), attributes, items and calls (access.c), statements (exec.c).
+ * Invariant: every path through plait_tpl_eval counts one step and one level, so no tree can hang it.
+ *
+ * Operands are evaluated from left to right, as Python does: a macro that changes a namespace can tell. */
 #include "text/template/eval.h"
 
 #include "text/template/print.h"
 
 #include <string.h>
 
+/* Where a failure is reported. Set again after operands were evaluated, which have moved it. */
 static void place(plait_tpl_render *r, const plait_tpl_node *node) {
     r->line = node->line;
     r->column = node->column;
 }
 
+/* From the innermost scope outwards, then the caller's variables, then the global functions: a template may hide any of
+ * them. What is nowhere is undefined, which is no failure yet. */
 static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     const plait_tpl_str *name = node->value.u.string;
@@ -40,6 +46,7 @@ static bool eval_sequence(plait_tpl_render *r, const plait_tpl_node *node, plait
     return true;
 }
 
+/* A key that occurs twice keeps its first place and its last value. */
 static bool eval_dict(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value dict;
@@ -54,6 +61,7 @@ static bool eval_dict(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
+/* The operator ~: everything becomes a string first. The result is plain, whatever its parts were. */
 static bool eval_concat(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                         plait_tpl_value *out) {
     const plait_tpl_str *whole = NULL, *part;
@@ -68,6 +76,7 @@ static bool eval_concat(plait_tpl_render *r, const plait_tpl_node *node, plait_t
     return plait_tpl_str_with_markup(r, whole, false, out);
 }
 
+/* a < b < c is a < b and b < c, with b evaluated once, and c not at all when the first does not hold. */
 static bool eval_compare(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          plait_tpl_value *out) {
     plait_tpl_value left, right;
@@ -83,6 +92,7 @@ static bool eval_compare(plait_tpl_render *r, const plait_tpl_node *node, plait_
     return true;
 }
 
+/* Only the branch that is taken is evaluated. Without else the value is undefined, with a hint of Jinja's words. */
 static bool eval_cond(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value condition;
@@ -93,6 +103,7 @@ static bool eval_cond(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
+/* +true is 1. The one overflow is -INT64_MIN. */
 static bool eval_sign(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_value v,
                       plait_tpl_value *out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
@@ -109,6 +120,7 @@ static bool eval_sign(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
+/* Slices are not values: their parts are evaluated here, and what is left out is None. */
 static bool eval_item(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value v, key, part[3];
@@ -127,6 +139,7 @@ static bool eval_item(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return plait_tpl_slice(r, v, part[0], part[1], part[2], out);
 }
 
+/* Always true, so that it can end a condition. */
 static bool add_named(plait_tpl_args *args, const plait_tpl_str *name, plait_tpl_value v) {
     args->names[args->n_named] = name;
     args->named[args->n_named++] = v;
@@ -139,6 +152,7 @@ static size_t count_nodes(const plait_tpl_node *list) {
     return n;
 }
 
+/* **mapping: keys must be strings. Room was made for all of them. */
 static bool spread_named(plait_tpl_render *r, plait_tpl_value stars, plait_tpl_args *args) {
     for (size_t i = 0; i < stars.u.dict->n_entries; i++) {
         const plait_tpl_str *name;
@@ -148,6 +162,8 @@ static bool spread_named(plait_tpl_render *r, plait_tpl_value stars, plait_tpl_a
     return true;
 }
 
+/* The order of Python: positional, named, *sequence, **mapping; the result lists named ones first in the order of
+ * writing. That a name is given twice shows when the arguments meet the parameters. No arguments take no memory. */
 bool plait_tpl_eval_args(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          const plait_tpl_value *extra, plait_tpl_args *out) {
     static const plait_tpl_str caller = {.bytes = "caller", .n_bytes = 6, .n_chars = 6};
@@ -191,6 +207,8 @@ bool plait_tpl_eval_args(plait_tpl_render *r, const plait_tpl_node *node, plait_
     return stars.kind == PLAIT_TPL_MISSING || spread_named(r, stars, out);
 }
 
+/* The callee is found before its arguments are evaluated, so the failure of a missing method comes first, as in
+ * Python. */
 bool plait_tpl_eval_call(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          const plait_tpl_value *caller, plait_tpl_value *out) {
     plait_tpl_value callee, self;
@@ -209,6 +227,8 @@ bool plait_tpl_eval_call(plait_tpl_render *r, const plait_tpl_node *node, plait_
     return row ? plait_tpl_apply(r, row, self, &args, out) : plait_tpl_call_value(r, callee, &args, out);
 }
 
+/* `text` reaches the innermost filter of a block, whose node has no operand. An unknown filter fails when it is
+ * reached, not when it is parsed: a template may name filters of other systems in branches that are never taken. */
 bool plait_tpl_eval_filters(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                             plait_tpl_value text, plait_tpl_value *out) {
     plait_tpl_value self = text;
@@ -232,6 +252,7 @@ bool plait_tpl_eval_filters(plait_tpl_render *r, const plait_tpl_node *node, pla
     return true;
 }
 
+/* An unknown test fails before its operand is evaluated. */
 static bool eval_test(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value self;
@@ -256,6 +277,7 @@ static bool eval_binary(plait_tpl_render *r, const plait_tpl_node *node, plait_t
     return plait_tpl_binary(r, node->op, a, b, out);
 }
 
+/* `and` and `or` give one of their operands, not a bool, and skip the second where the first decides. */
 static bool eval_one(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                      plait_tpl_value *out) {
     plait_tpl_value v;
@@ -295,6 +317,7 @@ static bool eval_one(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_
     }
 }
 
+/* A failure leaves the level entered: the rendering is over. */
 bool plait_tpl_eval(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                     plait_tpl_value *out) {
     place(r, node);

@@ -1,5 +1,6 @@
-/* Arithmetic and relations with Python's rules. Invariant: an integer result that needs more than 64 bits is an error,
- * never a wrapped or rounded number. */
+/* Arithmetic and relations with Python's rules. Not here: formatting by % (format.c), equality and order themselves
+ * (value.c). Invariant: an integer result that needs more than 64 bits is an error, never a wrapped or rounded
+ * number. */
 #include "base/size.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -7,9 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+/* In the order of plait_tpl_op. */
 static const char *const op_names[] = {
     "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
+/* An undefined operand is named first: "x is undefined" helps more than a type. */
 static bool unsupported(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b) {
     if (a.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, a);
     if (b.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, b);
@@ -24,6 +27,8 @@ static bool zero_division(plait_tpl_render *r) {
     return plait_tpl_type_error(r, "division by zero");
 }
 
+/* exponent >= 0. Beyond the three bases that stay small at most 63 multiplications fit, so a loop ends soon: no
+ * squaring is needed. */
 static bool integer_power(plait_tpl_render *r, int64_t base, int64_t exponent, plait_tpl_value *out) {
     int64_t result = 1;
     if (base == 0 || base == 1 || base == -1) {
@@ -36,6 +41,7 @@ static bool integer_power(plait_tpl_render *r, int64_t base, int64_t exponent, p
     return true;
 }
 
+/* C rounds quotients towards zero, Python down: they differ when the signs do and something is left. */
 static bool floor_integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
     if (b == 0) return zero_division(r);
     if (b == -1) { /* the one quotient that can overflow */
@@ -49,6 +55,8 @@ static bool floor_integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int6
     return true;
 }
 
+/* A quotient is always a float, a power with a negative exponent too. Ints beyond 2^53 are rounded before they are
+ * divided, where Python divides exactly; the difference is in the last bit. */
 static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
     int64_t result;
     bool over;
@@ -86,6 +94,8 @@ static double floor_doubles(plait_tpl_op op, double a, double b) {
     return q - whole > 0.5 ? whole + 1 : whole;
 }
 
+/* What Python refuses is an error here as well: zero divisors, complex powers, finite operands with an infinite power.
+ * Sums and products may overflow to infinity, as they do there. */
 static bool doubles(plait_tpl_render *r, plait_tpl_op op, double a, double b, plait_tpl_value *out) {
     double result;
     switch (op) {
@@ -108,6 +118,7 @@ static bool doubles(plait_tpl_render *r, plait_tpl_op op, double a, double b, pl
     return true;
 }
 
+/* Size and steps are settled before anything is built. Each round of a short string costs too, hence the n >> 4. */
 static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, plait_tpl_value *out) {
     plait_tpl_builder b;
     const plait_tpl_str *whole;
@@ -122,6 +133,7 @@ static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, p
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* Items are shared, not copied: a list of lists repeats the same inner list, as in Python. */
 static bool repeat_list(plait_tpl_render *r, plait_tpl_value v, int64_t n, plait_tpl_value *out) {
     const plait_tpl_list *list = v.u.list;
     plait_tpl_value result;
@@ -141,6 +153,7 @@ static bool repeat_list(plait_tpl_render *r, plait_tpl_value v, int64_t n, plait
     return true;
 }
 
+/* The result is foreign when either is: its brackets are one text. */
 static bool join_lists(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
     const plait_tpl_list *x = a.u.list, *y = b.u.list;
     plait_tpl_value result;
@@ -155,6 +168,7 @@ static bool join_lists(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b
     return true;
 }
 
+/* Markup joined to text escapes the text, as markupsafe does; text to text stays text. */
 static bool join_strings(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                          plait_tpl_value *out) {
     plait_tpl_value x, y;
@@ -173,6 +187,7 @@ static int64_t int_of(plait_tpl_value v) {
     return v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer;
 }
 
+/* The sequence may stand on either side. */
 static bool repeat(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
     plait_tpl_value sequence = plait_tpl_is_number(a) ? b : a, times = plait_tpl_is_number(a) ? a : b;
     if (times.kind != PLAIT_TPL_INT && times.kind != PLAIT_TPL_BOOL)
@@ -183,6 +198,7 @@ static bool repeat(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, pl
     return unsupported(r, PLAIT_TPL_OP_MUL, a, b);
 }
 
+/* Numbers first; a bool counts as one. Whatever is left has no meaning for the operator. */
 bool plait_tpl_binary(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b,
                       plait_tpl_value *out) {
     if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
@@ -200,6 +216,7 @@ bool plait_tpl_binary(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, p
     return unsupported(r, op, a, b);
 }
 
+/* == and != never fail but for limits; the order fails for types that have none. */
 bool plait_tpl_relation(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b,
                         bool *out) {
     int c;

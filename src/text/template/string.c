@@ -1,5 +1,9 @@
-/* Strings. Invariant: bytes are valid UTF-8 and n_chars is their number of characters; a string that is a window onto
- * a chunk never sees bytes that are added behind it. */
+/* Strings. Not here: what filters and methods make of them, and repr (print.c). Invariant: bytes are valid UTF-8 and
+ * n_chars is their number of characters; a string that is a window onto a chunk never sees bytes that are added behind
+ * it.
+ *
+ * Marks cost a byte for each byte, so they exist only where origins are mixed: a chunk begins with one origin for all
+ * and gets marks with the first byte of the other. */
 #include "text/template/string.h"
 
 #include "base/size.h"
@@ -17,6 +21,8 @@ void plait_tpl_builder_init(plait_tpl_builder *b, plait_tpl_render *r) {
     *b = (plait_tpl_builder){.r = r};
 }
 
+/* Room for n bytes more. A chunk that moves leaves its old bytes behind in the arena, where strings that look onto them
+ * stay right. */
 static bool reserve_chunk(plait_tpl_render *r, plait_tpl_chunk *c, size_t n) {
     size_t needed;
     if (!plait_add_size(c->used, n, &needed) || needed > SIZE_MAX / 4)
@@ -43,6 +49,7 @@ static bool mark_chunk(plait_tpl_render *r, plait_tpl_chunk *c) {
     return true;
 }
 
+/* marks NULL: all n bytes are as `foreign` says. Every 64 bytes moved count a step. */
 static bool append(plait_tpl_render *r, plait_tpl_chunk *c, const char *bytes, const uint8_t *marks, size_t n,
                    uint8_t foreign) {
     if (n == 0) return true;
@@ -58,6 +65,7 @@ static bool append(plait_tpl_render *r, plait_tpl_chunk *c, const char *bytes, c
     return true;
 }
 
+/* Failure is sticky in the builder. max_bytes is the limit on output, which only the outermost builder has. */
 static void put_marked(plait_tpl_builder *b, const char *bytes, const uint8_t *marks, size_t n,
                        uint8_t foreign) {
     if (b->failed) return;
@@ -88,6 +96,7 @@ void plait_tpl_put_code(plait_tpl_builder *b, uint32_t code, uint8_t foreign) {
     plait_tpl_put(b, bytes, plait_utf8_encode(code, bytes), foreign);
 }
 
+/* In blocks of up to 64 bytes, each charged, since n comes from the template: a width of 10^9 must not be free. */
 void plait_tpl_put_repeat(plait_tpl_builder *b, uint32_t code, int64_t n, uint8_t foreign) {
     char block[64];
     size_t each = plait_utf8_encode(code, block), filled = each;
@@ -101,12 +110,15 @@ void plait_tpl_put_repeat(plait_tpl_builder *b, uint32_t code, int64_t n, uint8_
     }
 }
 
+/* Bytes that begin a character: the text is valid. */
 static size_t count_chars(const char *bytes, size_t n) {
     size_t chars = 0;
     for (size_t i = 0; i < n; i++) chars += ((unsigned char)bytes[i] & 0xC0) != 0x80;
     return chars;
 }
 
+/* The string looks onto the builder's chunk, without a copy; the builder must not be used afterwards. A string without
+ * bytes has a pointer all the same. */
 bool plait_tpl_finish_str(plait_tpl_builder *b, const plait_tpl_str **out) {
     if (b->failed || b->r->status != PLAIT_OK) return false;
     plait_tpl_str *s = plait_tpl_alloc(b->r, 1, sizeof *s);
@@ -128,6 +140,7 @@ bool plait_tpl_finish(plait_tpl_builder *b, plait_tpl_value *out) {
     return true;
 }
 
+/* The bytes must be valid UTF-8. */
 bool plait_tpl_str_borrow(plait_tpl_render *r, const char *bytes, size_t n, uint8_t foreign,
                           plait_tpl_value *out) {
     plait_tpl_str *s = plait_tpl_alloc(r, 1, sizeof *s);
@@ -144,6 +157,8 @@ bool plait_tpl_str_text(plait_tpl_render *r, const char *text, plait_tpl_value *
     return plait_tpl_finish(&b, out);
 }
 
+/* Shares the bytes and the marks; has no home, for it may not grow over what follows it. The borders are those of
+ * characters. */
 bool plait_tpl_str_sub(plait_tpl_render *r, const plait_tpl_str *s, size_t from_byte, size_t to_byte,
                        plait_tpl_value *out) {
     if (from_byte == 0 && to_byte == s->n_bytes) return *out = plait_tpl_string(s), true;
@@ -159,7 +174,9 @@ bool plait_tpl_str_sub(plait_tpl_render *r, const plait_tpl_str *s, size_t from_
     return true;
 }
 
-/* The chunk to which b can be appended so that it continues a: a's own when a ends where the chunk ends. */
+/* The chunk to which b can be appended so that it continues a: a's own when a ends where the chunk ends. Where two
+ * strings continue the same one, only the first finds the chunk ending there; the second copies. Short strings get no
+ * room to grow, because most of them are joined once. */
 static plait_tpl_chunk *chunk_for(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                                   size_t *start) {
     if (a->home && a->bytes + a->n_bytes == a->home->bytes + a->home->used &&
@@ -177,6 +194,8 @@ static plait_tpl_chunk *chunk_for(plait_tpl_render *r, const plait_tpl_str *a, c
     return append(r, c, a->bytes, a->marks, a->n_bytes, a->foreign) ? c : NULL;
 }
 
+/* Joining in a loop is linear in all, as long as each result is only joined to its successor. Marks of `a` stay its own
+ * even when the chunk gets some: what a says of its bytes is still true. */
 bool plait_tpl_str_concat(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                           plait_tpl_value *out) {
     if (b->n_bytes == 0) return *out = plait_tpl_string(a), true;
@@ -195,6 +214,7 @@ bool plait_tpl_str_concat(plait_tpl_render *r, const plait_tpl_str *a, const pla
     return true;
 }
 
+/* A copy of the header, 48 bytes; the text is shared. */
 bool plait_tpl_str_with_markup(plait_tpl_render *r, const plait_tpl_str *s, bool markup,
                                plait_tpl_value *out) {
     *out = plait_tpl_string(s);
@@ -229,6 +249,7 @@ int plait_tpl_str_compare(const plait_tpl_str *a, const plait_tpl_str *b) {
 /* Searching for long parts rolls a hash over the text (Rabin and Karp), so that no text makes it quadratic. */
 static const uint64_t HASH_PRIME = 0x1FFFFFFFFFFFFFFFu; /* 2^61 - 1 */
 
+/* Multiplication modulo 2^61 - 1 in 64-bit pieces: 31-bit halves, whose products fit, and 2^61 = 1. */
 static uint64_t times(uint64_t a, uint64_t b) {
     uint64_t ah = a >> 31, al = a & 0x7FFFFFFF, bh = b >> 31, bl = b & 0x7FFFFFFF;
     uint64_t mid = ah * bl + al * bh; /* below 2^62 */
@@ -237,13 +258,15 @@ static uint64_t times(uint64_t a, uint64_t b) {
     return sum >= HASH_PRIME ? sum - HASH_PRIME : sum;
 }
 
+/* + 1, so that a byte 0 changes the hash as well. */
 static uint64_t roll(uint64_t hash, unsigned char in) {
     uint64_t h = times(hash, 1000003) + in + 1;
     return h >= HASH_PRIME ? h - HASH_PRIME : h;
 }
 
 /* Search among windows of m bytes, from the front or from the back. The hash of a window is taken in the direction of
- * travel reversed, so that the byte that leaves is always the oldest. */
+ * travel reversed, so that the byte that leaves is always the oldest. The base is fixed, so collisions could be made;
+ * each costs one comparison of m bytes, which the step count of the caller does not see, and no wrong result. */
 static size_t find_long(const char *text, size_t n, const char *part, size_t m, bool backwards) {
     uint64_t wanted = 0, hash = 0, oldest = 1;
     for (size_t i = 0; i < m; i++) {
@@ -264,6 +287,7 @@ static size_t find_long(const char *text, size_t n, const char *part, size_t m, 
 
 enum { LONG_PART = 32 };
 
+/* Short parts by memchr and comparison: at most 32 comparisons for each byte. */
 size_t plait_tpl_str_find(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to) {
     if (from > to || part->n_bytes > to - from) return SIZE_MAX;
     if (part->n_bytes == 0) return from;
@@ -280,6 +304,7 @@ size_t plait_tpl_str_find(const plait_tpl_str *s, const plait_tpl_str *part, siz
     return SIZE_MAX;
 }
 
+/* An empty part is found at `to`. */
 size_t plait_tpl_str_rfind(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to) {
     if (from > to || part->n_bytes > to - from) return SIZE_MAX;
     if (part->n_bytes > LONG_PART) {
@@ -292,6 +317,7 @@ size_t plait_tpl_str_rfind(const plait_tpl_str *s, const plait_tpl_str *part, si
     }
 }
 
+/* Strings of ASCII, which most are, need no counting; others are walked from the front, and callers charge for it. */
 size_t plait_tpl_str_byte_of(const plait_tpl_str *s, size_t n) {
     if (s->n_chars == s->n_bytes || n == 0) return n;
     if (n >= s->n_chars) return s->n_bytes;
@@ -309,6 +335,7 @@ uint8_t plait_tpl_str_mark(const plait_tpl_str *s, size_t byte) {
     return s->marks ? s->marks[byte] : s->foreign;
 }
 
+/* An empty string came from nowhere. */
 uint8_t plait_tpl_str_any_foreign(const plait_tpl_str *s) {
     if (s->n_bytes == 0) return 0;
     return s->marks ? memchr(s->marks, 1, s->n_bytes) != NULL : s->foreign;
@@ -321,6 +348,7 @@ uint32_t plait_tpl_str_next(const plait_tpl_str *s, size_t *at) {
     return code;
 }
 
+/* *at is above 0 and at the border of a character. */
 uint32_t plait_tpl_str_prev(const plait_tpl_str *s, size_t *at) {
     size_t from = *at;
     do from--;
@@ -335,6 +363,7 @@ static bool has_code(const plait_tpl_str *chars, uint32_t code) {
     return false;
 }
 
+/* Each character looked at costs as much as the set of characters is long. */
 bool plait_tpl_str_strip(plait_tpl_render *r, const plait_tpl_str *s, const plait_tpl_str *chars, bool left,
                          bool right, plait_tpl_value *out) {
     size_t from = 0, to = s->n_bytes;
@@ -356,6 +385,7 @@ bool plait_tpl_str_strip(plait_tpl_render *r, const plait_tpl_str *s, const plai
     return plait_tpl_step(r, (s->n_bytes - (to - from)) >> 6) && plait_tpl_str_sub(r, s, from, to, out);
 }
 
+/* The line ends of Python's str.splitlines, not only \n; "\r\n" is one. */
 size_t plait_tpl_str_line_end(const plait_tpl_str *s, size_t at, size_t *next) {
     while (at < s->n_bytes) {
         size_t after = at;
@@ -372,6 +402,8 @@ size_t plait_tpl_str_line_end(const plait_tpl_str *s, size_t at, size_t *next) {
     return s->n_bytes;
 }
 
+/* Matches do not overlap and are found from the left. An empty `old` matches before every character and at the end, as
+ * in Python. */
 bool plait_tpl_str_replace(plait_tpl_render *r, const plait_tpl_str *s, const plait_tpl_str *old,
                            const plait_tpl_str *with, int64_t count, plait_tpl_value *out) {
     plait_tpl_builder b;
@@ -396,6 +428,8 @@ bool plait_tpl_str_replace(plait_tpl_render *r, const plait_tpl_str *s, const pl
     return plait_tpl_finish(&b, out);
 }
 
+/* Entities take the origin of the character that they stand for. A string that is markup already is not escaped
+ * twice. */
 bool plait_tpl_str_escape(plait_tpl_render *r, const plait_tpl_str *s, plait_tpl_value *out) {
     if (s->markup) return *out = plait_tpl_string(s), true;
     plait_tpl_builder b;
@@ -421,6 +455,7 @@ bool plait_tpl_str_escape(plait_tpl_render *r, const plait_tpl_str *s, plait_tpl
 
 /* --- Unicode --- */
 
+/* Binary search; ranges are sorted and do not touch. */
 static bool in_ranges(const plait_tpl_code_range *ranges, size_t n, uint32_t code) {
     size_t low = 0, high = n;
     while (low < high) {
@@ -439,12 +474,16 @@ static utf8proc_category_t category(uint32_t code) {
     return utf8proc_category((utf8proc_int32_t)code);
 }
 
+/* Python's str.isspace: bidirectional type WS, B or S, or category Zs; \x1C to \x1F included, which C's isspace leaves
+ * out. */
 bool plait_tpl_is_space(uint32_t c) {
     if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x1F);
     return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+/* What repr leaves unescaped: no controls, formats, unassigned, private or surrogate code points, and of separators
+ * only the space. */
 bool plait_tpl_is_printable(uint32_t c) {
     switch (category(c)) {
     case UTF8PROC_CATEGORY_CN:
@@ -468,7 +507,8 @@ bool plait_tpl_is_decimal(uint32_t c) {
     return category(c) == UTF8PROC_CATEGORY_ND;
 }
 
-/* Decimal digits come in runs of ten that start with the zero. */
+/* Decimal digits come in runs of ten that start with the zero. Runs may follow each other without a gap (the
+ * mathematical digits are five in a row), hence the 50 and the remainder. */
 uint32_t plait_tpl_decimal_value(uint32_t c) {
     uint32_t first = c;
     while (first > 0 && c - first < 50 && plait_tpl_is_decimal(first - 1)) first--;
@@ -479,6 +519,7 @@ bool plait_tpl_is_digit(uint32_t c) {
     return plait_tpl_is_decimal(c) || in_ranges(other_digit, PLAIT_COUNT_OF(other_digit), c);
 }
 
+/* Numbers of every category N, and ideographs with a numeric value, which utf8proc does not know. */
 bool plait_tpl_is_numeric(uint32_t c) {
     utf8proc_category_t k = category(c);
     return (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO) ||
@@ -505,6 +546,7 @@ bool plait_tpl_is_cased(uint32_t c) {
     return plait_tpl_is_upper(c) || plait_tpl_is_lower(c) || plait_tpl_is_title(c);
 }
 
+/* 2 or 3 characters, 0 where the mapping is simple. Walked in order, for characters beyond ASCII only. */
 static size_t full_case(const plait_tpl_full_case *table, size_t n, uint32_t code, uint32_t out[3]) {
     for (size_t i = 0; i < n; i++) {
         if (table[i].code != code) continue;
@@ -514,6 +556,7 @@ static size_t full_case(const plait_tpl_full_case *table, size_t n, uint32_t cod
     return 0;
 }
 
+/* U+0130 is the one character whose lower case is two. Folding takes utf8proc's CaseFolding data. */
 size_t plait_tpl_map_case(uint32_t code, plait_tpl_case to, uint32_t out[3]) {
     utf8proc_int32_t c = (utf8proc_int32_t)code;
     size_t n = 0;
@@ -536,6 +579,7 @@ size_t plait_tpl_map_case(uint32_t code, plait_tpl_case to, uint32_t out[3]) {
     return 1;
 }
 
+/* Unicode's Case_Ignorable: marks, formats, modifiers, and the punctuation that stands inside of words. */
 static bool case_ignorable(uint32_t c) {
     switch (category(c)) {
     case UTF8PROC_CATEGORY_MN:
@@ -550,7 +594,8 @@ static bool case_ignorable(uint32_t c) {
     }
 }
 
-/* Whether the capital sigma at byte `at` ends a word (Final_Sigma of the Unicode standard). */
+/* Whether the capital sigma at byte `at` ends a word (Final_Sigma of the Unicode standard). A run of ignorable
+ * characters is looked at by the sigmas at its two ends only, so a text of sigmas stays linear. */
 static bool final_sigma(const plait_tpl_str *s, size_t at) {
     size_t before = at, after = at;
     uint32_t c = 0;
@@ -571,6 +616,7 @@ size_t plait_tpl_put_case(plait_tpl_builder *b, const plait_tpl_str *s, size_t a
     return next;
 }
 
+/* Markup stays markup: case changes no entity's meaning here, as in markupsafe. */
 bool plait_tpl_str_case(plait_tpl_render *r, const plait_tpl_str *s, plait_tpl_case to,
                         plait_tpl_value *out) {
     plait_tpl_builder b;

@@ -1,5 +1,10 @@
-/* Values: truth, equality, order, hashing, and the two containers. Invariant: everything is allocated from the
- * rendering's arena, and every recursion (nested containers) counts against the depth limit. */
+/* Values: truth, equality, order, hashing, and the two containers. Not here: strings (string.c), iterating (iterate.c),
+ * how values print (print.c). Invariant: everything is allocated from the rendering's arena, and every recursion
+ * (nested containers) counts against the depth limit.
+ *
+ * A function that returns bool returns false only after plait_tpl_fail has recorded why: the caller passes it on, and
+ * nobody tidies up, for the rendering is over. So levels that were entered need not be left on the way out of a
+ * failure. */
 #include "text/template/value.h"
 
 #include "base/map.h"
@@ -14,11 +19,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Up to here comparing hashes one by one is quicker than an index, and most dicts of messages are as small. */
 enum { SMALL_DICT = 8 };
 
 /* What the arena may add to an object, at most. */
 enum { ARENA_PADDING = 64 };
 
+/* The place is that of the node at work (place in eval.c); line and column of the first failure stay. Returns false, so
+ * that a failing function ends with `return plait_tpl_fail(...)`. */
 bool plait_tpl_fail(plait_tpl_render *r, plait_status status, const char *format, ...) {
     if (r->status != PLAIT_OK) return false; /* the first failure is the one that counts */
     va_list args;
@@ -29,11 +37,14 @@ bool plait_tpl_fail(plait_tpl_render *r, plait_status status, const char *format
     return false;
 }
 
+/* The hint was made where the value became undefined: it names what was missing, which the use of it no longer can. */
 bool plait_tpl_undefined_error(plait_tpl_render *r, plait_tpl_value v) {
     return plait_tpl_fail(r, PLAIT_INVALID_ARGUMENT, "%s",
                           v.u.hint ? v.u.hint : "an undefined value was used");
 }
 
+/* Compared by subtraction, which cannot overflow, since steps never exceed the limit. The clock is looked at each time
+ * a border of 4096 steps is passed, however large n is. */
 bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
     uint64_t before = r->steps;
     if (r->status != PLAIT_OK) return false;
@@ -46,6 +57,7 @@ bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
     return true;
 }
 
+/* Depth stands for stack: 1000 levels of evaluation fit into any thread's. */
 bool plait_tpl_enter(plait_tpl_render *r) {
     if (r->depth >= r->limits.depth)
         return plait_tpl_fail(r, PLAIT_LIMIT, "nested deeper than the limit of %" PRIu32, r->limits.depth);
@@ -53,6 +65,8 @@ bool plait_tpl_enter(plait_tpl_render *r) {
     return true;
 }
 
+/* The arena says NULL for its limit and for want of memory alike; which it was follows from what is left. After a
+ * failure nothing is handed out any more, so that loops that ignore it end soon. */
 void *plait_tpl_alloc(plait_tpl_render *r, size_t n, size_t size_bytes) {
     if (r->status != PLAIT_OK) return NULL;
     void *p = plait_arena_alloc(&r->arena, n, size_bytes);
@@ -92,6 +106,7 @@ plait_tpl_value plait_tpl_undefined(const char *hint) {
     return (plait_tpl_value){.kind = PLAIT_TPL_UNDEFINED, .u.hint = hint};
 }
 
+/* Cut at 159 bytes. When memory is short the hint is NULL, and the failure is recorded already. */
 plait_tpl_value plait_tpl_undefined_name(plait_tpl_render *r, const char *format, ...) {
     char text[160];
     va_list args;
@@ -103,6 +118,7 @@ plait_tpl_value plait_tpl_undefined_name(plait_tpl_render *r, const char *format
     return plait_tpl_undefined(hint);
 }
 
+/* Static. Views are named by their part, as in Python. */
 const char *plait_tpl_type_name(plait_tpl_value v) {
     switch (v.kind) {
     case PLAIT_TPL_UNDEFINED: return "Undefined";
@@ -132,6 +148,7 @@ const char *plait_tpl_type_name(plait_tpl_value v) {
     return "object";
 }
 
+/* Never fails. Objects that Python gives no length are true, iterators too: looking would use them up. */
 bool plait_tpl_truth(plait_tpl_value v) {
     switch (v.kind) {
     case PLAIT_TPL_UNDEFINED:
@@ -154,12 +171,14 @@ bool plait_tpl_is_number(plait_tpl_value v) {
     return v.kind == PLAIT_TPL_INT || v.kind == PLAIT_TPL_FLOAT || v.kind == PLAIT_TPL_BOOL;
 }
 
+/* For numbers only; an int beyond 2^53 is rounded, as Python rounds it in mixed arithmetic. */
 double plait_tpl_as_double(plait_tpl_value v) {
     return v.kind == PLAIT_TPL_FLOAT  ? v.u.real
            : v.kind == PLAIT_TPL_BOOL ? (double)v.u.boolean
                                       : (double)v.u.integer;
 }
 
+/* A bool is an int, as in Python; a float is none, however whole. */
 bool plait_tpl_as_int(plait_tpl_render *r, plait_tpl_value v, const char *what, int64_t *out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
     if (v.kind != PLAIT_TPL_INT && v.kind != PLAIT_TPL_BOOL)
@@ -176,13 +195,15 @@ bool plait_tpl_as_str(plait_tpl_render *r, plait_tpl_value v, const char *what, 
     return true;
 }
 
+/* LIMIT and not a type error: Python would go on with a longer integer. */
 bool plait_tpl_int_overflow(plait_tpl_render *r) {
     return plait_tpl_fail(r, PLAIT_LIMIT, "an integer beyond the limit of 64 bits");
 }
 
 /* --- equality and order --- */
 
-/* Compares an int with a double without losing bits: -1, 0, 1, or 2 for NaN. */
+/* Compares an int with a double without losing bits: -1, 0, 1, or 2 for NaN. Converting i to double would make 2^53 and
+ * 2^53 + 1 equal; converting d to an integer is exact once its range is known. */
 static int compare_int_double(int64_t i, double d) {
     if (isnan(d)) return 2;
     if (d >= 9223372036854775808.0) return -1;
@@ -193,6 +214,7 @@ static int compare_int_double(int64_t i, double d) {
     return rest > 0 ? -1 : rest < 0 ? 1 : 0;
 }
 
+/* -1, 0, 1, or 2 where one is NaN, with which nothing compares. */
 static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
     if (a.kind == PLAIT_TPL_FLOAT && b.kind == PLAIT_TPL_FLOAT) {
         double x = a.u.real, y = b.u.real;
@@ -208,6 +230,7 @@ static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
     return x < y ? -1 : x > y;
 }
 
+/* Stops at the first difference, as Python does: what stands behind it is not looked at, and cannot fail. */
 static bool equal_items(plait_tpl_render *r, const plait_tpl_list *a, const plait_tpl_list *b, bool *out) {
     *out = false;
     if (a->n_items != b->n_items) return true;
@@ -220,6 +243,7 @@ static bool equal_items(plait_tpl_render *r, const plait_tpl_list *a, const plai
     return true;
 }
 
+/* Order does not count. Keys are looked up by hash, so the cost is linear. */
 static bool equal_dicts(plait_tpl_render *r, const plait_tpl_dict *a, const plait_tpl_dict *b, bool *out) {
     *out = false;
     if (a->n_entries != b->n_entries) return true;
@@ -235,6 +259,7 @@ static bool equal_dicts(plait_tpl_render *r, const plait_tpl_dict *a, const plai
     return true;
 }
 
+/* As sequences: two empty ones are equal, and of two with one item the step does not matter. */
 static bool equal_ranges(const plait_tpl_range *a, const plait_tpl_range *b) {
     if (a->length != b->length) return false;
     return a->length == 0 || (a->start == b->start && (a->length == 1 || a->step == b->step));
@@ -257,6 +282,7 @@ static bool equal_views(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value 
     return true;
 }
 
+/* By identity: both are of the same kind. */
 static bool equal_objects(plait_tpl_value a, plait_tpl_value b) {
     switch (a.kind) {
     case PLAIT_TPL_BUILTIN: return a.u.builtin == b.u.builtin;
@@ -271,6 +297,8 @@ static bool equal_objects(plait_tpl_value a, plait_tpl_value b) {
     }
 }
 
+/* Different kinds are unequal, numbers excepted: 1 == 1.0 == true. Strings are charged when they are equal, for only
+ * then all bytes were compared. */
 bool plait_tpl_equal(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out) {
     if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
         *out = compare_numbers(a, b) == 0;
@@ -299,6 +327,7 @@ bool plait_tpl_equal(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, 
     return ok;
 }
 
+/* Lexicographic, as Python orders sequences: the first items that differ decide, else the length. */
 static bool compare_items(plait_tpl_render *r, const plait_tpl_list *a, const plait_tpl_list *b,
                           const char *op, int *out) {
     for (size_t i = 0; i < a->n_items && i < b->n_items; i++) {
@@ -310,6 +339,7 @@ static bool compare_items(plait_tpl_render *r, const plait_tpl_list *a, const pl
     return true;
 }
 
+/* *out is 2 for NaN. `op` only appears in the message. */
 bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, const char *op, int *out) {
     if (!plait_tpl_step(r, 1)) return false;
     if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
@@ -332,6 +362,8 @@ bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b
                                 plait_tpl_type_name(b));
 }
 
+/* Without running over it: a range may have 2^63 items. Beyond 9e18 no float is converted, where the conversion would
+ * be undefined. */
 static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     int64_t i;
     if (item.kind == PLAIT_TPL_FLOAT) {
@@ -348,6 +380,8 @@ static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     return i >= low && i <= high && (i - range->start) % range->step == 0;
 }
 
+/* Keys of a dict by hash, a string in a string by search, everything else item by item with ==; an iterator is used up
+ * to the item found. */
 bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tpl_value item, bool *out) {
     if (container.kind == PLAIT_TPL_STRING) {
         const plait_tpl_str *part, *s = container.u.string;
@@ -383,6 +417,7 @@ bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tp
     return more == 0;
 }
 
+/* Characters of strings, which were counted when they were made. */
 bool plait_tpl_length(plait_tpl_render *r, plait_tpl_value v, int64_t *out) {
     switch (v.kind) {
     case PLAIT_TPL_UNDEFINED: *out = 0; return true;
@@ -399,6 +434,7 @@ bool plait_tpl_length(plait_tpl_render *r, plait_tpl_value v, int64_t *out) {
 
 /* --- lists --- */
 
+/* With `capacity` items to come; n_items is 0. The kind is LIST or TUPLE, one struct for both. */
 bool plait_tpl_list_new(plait_tpl_render *r, plait_tpl_kind kind, size_t capacity, plait_tpl_value *out) {
     plait_tpl_list *list = plait_tpl_alloc(r, 1, sizeof *list);
     if (!list) return false;
@@ -408,6 +444,7 @@ bool plait_tpl_list_new(plait_tpl_render *r, plait_tpl_kind kind, size_t capacit
     return true;
 }
 
+/* Doubling into the arena: what is left behind is at most as much as stays. */
 bool plait_tpl_list_push(plait_tpl_render *r, plait_tpl_list *list, plait_tpl_value v) {
     if (list->n_items == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 4;
@@ -429,6 +466,7 @@ bool plait_tpl_pair(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, p
     return true;
 }
 
+/* A list of the variables keeps its origin, so that its brackets print as foreign text. */
 bool plait_tpl_list_from(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_value list, item;
     plait_tpl_iter it;
@@ -459,6 +497,8 @@ static bool merge_runs(plait_tpl_render *r, const plait_tpl_value *keys, size_t 
     return true;
 }
 
+/* Merge sort from below on indices: stable, n log n, no recursion. Each comparison is charged in plait_tpl_compare. The
+ * items are moved once, when the order is known; on failure they are as before. */
 bool plait_tpl_sort(plait_tpl_render *r, plait_tpl_value *items, plait_tpl_value *keys, size_t n,
                     bool reverse) {
     if (n < 2) return true;
@@ -478,6 +518,7 @@ bool plait_tpl_sort(plait_tpl_render *r, plait_tpl_value *items, plait_tpl_value
 
 /* --- dicts --- */
 
+/* A bijection of 64 bits (shifts and odd factors), so nothing is lost of a hash that goes through it. */
 static uint64_t mix(uint64_t x) {
     x ^= x >> 31;
     x *= 0x9E3779B97F4A7C15u;
@@ -486,6 +527,8 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 32;
 }
 
+/* Equal numbers must have equal hashes, whatever their kind: whole floats hash as integers. Seeded, so that keys cannot
+ * be chosen to collide. */
 static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
     uint64_t bits;
     if (v.kind == PLAIT_TPL_FLOAT && !(v.u.real == floor(v.u.real) && fabs(v.u.real) < 9e18))
@@ -497,6 +540,8 @@ static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
     return mix(bits ^ r->hash_seed);
 }
 
+/* Python's rule of what can be a key: lists and dicts cannot, tuples can if their items can. Objects hash by kind
+ * alone; nobody has many of them as keys. */
 bool plait_tpl_hash(plait_tpl_render *r, plait_tpl_value v, uint64_t *out) {
     switch (v.kind) {
     case PLAIT_TPL_STRING:
@@ -530,6 +575,7 @@ bool plait_tpl_dict_new(plait_tpl_render *r, plait_tpl_value *out) {
     return true;
 }
 
+/* 1, 0, or -1 after a failure. Hashes were equal, so this is seldom in vain. */
 static int same_key(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b) {
     if (!plait_tpl_step(r, 1)) return -1;
     if (a.kind == PLAIT_TPL_STRING && b.kind == PLAIT_TPL_STRING)
@@ -538,7 +584,8 @@ static int same_key(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b) {
     return plait_tpl_equal(r, a, b, &same) ? same : -1;
 }
 
-/* Position of a key, or n_entries; false after a failure. */
+/* Position of a key, or n_entries; false after a failure. Linear while there is no index; with one the probing ends at
+ * a free slot, of which there are at least half. */
 static bool find_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value key, uint64_t hash,
                        size_t *out) {
     *out = d->n_entries;
@@ -562,17 +609,20 @@ static bool find_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_v
     return true;
 }
 
+/* n_index is a power of two. */
 static void index_entry(plait_tpl_dict *d, size_t i) {
     size_t mask = d->n_index - 1, slot = d->entries[i].hash & mask;
     while (d->index[slot]) slot = (slot + 1) & mask;
     d->index[slot] = (uint32_t)i + 1;
 }
 
+/* After entries have moved. Linear, which growing and removing pay for anyway. */
 static void index_all(plait_tpl_dict *d) {
     memset(d->index, 0, d->n_index * sizeof *d->index);
     for (size_t i = 0; i < d->n_entries; i++) index_entry(d, i);
 }
 
+/* The old arrays stay in the arena, unused. The index holds entry numbers of 32 bits. */
 static bool grow_dict(plait_tpl_render *r, plait_tpl_dict *d) {
     size_t capacity = d->capacity ? d->capacity * 2 : 4;
     if (capacity > UINT32_MAX / 4)
@@ -592,6 +642,7 @@ static bool grow_dict(plait_tpl_render *r, plait_tpl_dict *d) {
     return true;
 }
 
+/* An existing key keeps its place and its first spelling (1 stays 1 when true is set), as in Python. */
 bool plait_tpl_dict_set(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_value key, plait_tpl_value value) {
     uint64_t hash;
     size_t i;
@@ -606,6 +657,7 @@ bool plait_tpl_dict_set(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_value 
     return true;
 }
 
+/* The hash comes before the look at emptiness: an unhashable key fails in an empty dict too. */
 int plait_tpl_dict_get(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value key,
                        plait_tpl_value *out) {
     uint64_t hash;
@@ -618,6 +670,7 @@ int plait_tpl_dict_get(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_v
     return 1;
 }
 
+/* Later entries move up, which keeps the order and costs linear time; it is charged. */
 int plait_tpl_dict_remove(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_value key, plait_tpl_value *out) {
     uint64_t hash;
     size_t i;
@@ -631,6 +684,8 @@ int plait_tpl_dict_remove(plait_tpl_render *r, plait_tpl_dict *d, plait_tpl_valu
     return 1;
 }
 
+/* For names that the program knows. The string is a stack value without counts of characters, which neither hash nor ==
+ * looks at. */
 const plait_tpl_value *plait_tpl_dict_find(plait_tpl_render *r, const plait_tpl_dict *d, const char *key) {
     plait_tpl_str s = {.bytes = key, .n_bytes = strlen(key)};
     uint64_t hash;
