@@ -2,6 +2,7 @@
  * is replaced. And costs of nodes for given figures, against the formula by hand. */
 #include "cost/cost.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -16,10 +17,6 @@
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* ---- the scale ---- */
 

@@ -3,6 +3,7 @@
 #include "fault/fault.h"
 #include "model/compare.h"
 #include "run/run.h"
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -18,10 +19,6 @@ typedef struct job {
     plait_plan *plan;
     char *trace;
 } job;
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 static void record(job *j) {
     plait_run *run = NULL;

@@ -4,6 +4,7 @@
 #include "fault/fault.h"
 #include "plait/run.h"
 #include "plan/plan.h"
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 #include "support/random_graph.h"
@@ -16,10 +17,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* ---- graphs ---- */
 

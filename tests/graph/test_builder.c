@@ -2,6 +2,7 @@
  * and everything after it is passed over in silence. */
 #include "graph/build.h"
 
+#include "support/assert_ok.h"
 #include "support/random_graph.h"
 
 #include <setjmp.h>
@@ -11,10 +12,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 static plait_graph *new_graph(void) {
     plait_graph *g = plait_graph_create(&(plait_graph_options){.name = "g"});

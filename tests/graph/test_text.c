@@ -2,6 +2,7 @@
  * line and the reason; drawings hold every node. */
 #include "graph/build.h"
 
+#include "support/assert_ok.h"
 #include "support/random_graph.h"
 
 #include <setjmp.h>
@@ -12,10 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* Prints, reads back, compares, prints again. */
 static void check_round_trip(const plait_graph *graph) {

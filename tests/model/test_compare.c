@@ -6,6 +6,7 @@
 
 #include "run/run.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -16,10 +17,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;

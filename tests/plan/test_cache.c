@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 #include "support/random_graph.h"
@@ -14,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 static plait_context *open_context(const char *devices) {
     plait_context *context = NULL;

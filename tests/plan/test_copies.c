@@ -3,6 +3,7 @@
 #include "plan/weigh.h"
 
 #include "support/fake_device.h"
+#include "support/planned.h"
 #include "support/saved_plan.h"
 
 #include <setjmp.h>
@@ -10,17 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
-
-typedef struct fixture {
-    plait_context *context;
-    plait_graph *graph;
-    plait_residence *residence;
-    plait_plan *plan;
-} fixture;
 
 /* x -> product on the first device -> its transpose -> relu (and silu) -> product there again. */
 static plait_graph *transposed(int64_t width, bool twice) {
@@ -40,39 +30,19 @@ static plait_graph *transposed(int64_t width, bool twice) {
 
 static const plait_pin first_pins[] = {{"a", 0}, {"b", 0}};
 
-static void make(fixture *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins) {
-    const plait_graph *graphs[] = {graph};
-    *f = (fixture){.graph = graph};
-    assert_ok(plait_context_open(&f->context, devices, NULL));
-    assert_ok(plait_residence_create(&f->residence, f->context, graphs, 1,
-                                     &(plait_residence_options){.pins = pins, .n_pins = n_pins}));
-    assert_ok(plait_plan_make(&f->plan, f->context, graph, &(plait_plan_options){.residence = f->residence}));
+static void make(planned *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins) {
+    planned_make(f, graph, devices, &(plait_residence_options){.pins = pins, .n_pins = n_pins}, 0);
     assert_ok(plait_plan_verify(f->plan));
 }
 
-static void destroy(fixture *f) {
-    plait_plan_release(f->plan);
-    plait_residence_release(f->residence);
-    plait_context_close(f->context);
-    plait_graph_destroy(f->graph);
-}
-
-static uint32_t node_of(const fixture *f, const char *name) {
-    for (uint32_t n = 0; n < f->plan->graph->n_nodes; n++)
-        if (strcmp(f->plan->graph->nodes[n].name, name) == 0) return n;
-    return PLAIT_NO_NODE;
-}
-
-static int n_copies(const fixture *f) {
+static int n_copies(const planned *f) {
     plait_plan_facts facts;
     plait_plan_describe(f->plan, &facts);
     return facts.n_copies;
 }
 
-static void check(const fixture *f, const char *node, int device, plait_cause cause) {
-    uint32_t n = node_of(f, node);
-    if (n == PLAIT_NO_NODE) fail_msg("there is no node %s", node);
-    const plait_placement *p = &f->plan->placements[n];
+static void check(const planned *f, const char *node, int device, plait_cause cause) {
+    const plait_placement *p = planned_placement(f, node);
     if (p->device != device || p->cause != cause)
         fail_msg("%s is on %d, %s (%s); expected %d, %s", node, p->device, plait_cause_text(p->cause),
                  p->reason, device, plait_cause_text(cause));
@@ -83,70 +53,72 @@ static void check(const fixture *f, const char *node, int device, plait_cause ca
 /* The way to the other device is far: the first one copies for itself, once for both readers. */
 static void copied_at_home(void **state) {
     (void)state;
-    fixture f;
+    planned f;
     make(&f, transposed(64, true), "fake:dense=yes:latency=1000000,fake", first_pins, 2);
     assert_int_equal(n_copies(&f), 1);
     check(&f, "relu.copy", 0, PLAIT_CAUSE_COPY);
-    assert_string_equal(f.plan->placements[node_of(&f, "relu.copy")].reason, "fake: input 0 is not dense");
+    assert_string_equal(f.plan->placements[planned_node(&f, "relu.copy")].reason,
+                        "fake: input 0 is not dense");
     check(&f, "relu", 0, PLAIT_CAUSE_NEIGHBOUR);
     check(&f, "silu", 0, PLAIT_CAUSE_NEIGHBOUR);
     assert_int_equal(f.plan->n_transfers, 0);
     const plait_graph *g = f.plan->graph;
-    assert_int_equal(g->nodes[node_of(&f, "relu")].inputs[0], g->nodes[node_of(&f, "silu")].inputs[0]);
-    assert_int_equal(node_of(&f, "relu.copy") + 1, node_of(&f, "relu"));
-    destroy(&f);
+    assert_int_equal(g->nodes[planned_node(&f, "relu")].inputs[0],
+                     g->nodes[planned_node(&f, "silu")].inputs[0]);
+    assert_int_equal(planned_node(&f, "relu.copy") + 1, planned_node(&f, "relu"));
+    planned_destroy(&f);
 }
 
 /* The way is short, and the other device computes a thousand times faster: the node goes there as it is. */
 static void better_elsewhere(void **state) {
     (void)state;
-    fixture f;
+    planned f;
     make(&f, transposed(1024, false),
          "fake:dense=yes:latency=1:link=10000000000000,fake:speed=1000:latency=1:link=10000000000000",
          first_pins, 2);
     assert_int_equal(n_copies(&f), 0);
     assert_ptr_equal(f.plan->graph, f.graph);
-    assert_int_equal(f.plan->placements[node_of(&f, "relu")].device, 1);
-    destroy(&f);
+    assert_int_equal(f.plan->placements[planned_node(&f, "relu")].device, 1);
+    planned_destroy(&f);
 }
 
 /* A device that does not copy either, and a pin: the copy is made on the other one and comes back dense. */
 static void copied_elsewhere(void **state) {
     (void)state;
     static const plait_pin pins[] = {{"a", 0}, {"b", 0}, {"relu", 0}, {"silu", 0}};
-    fixture f;
+    planned f;
     make(&f, transposed(64, true), "fake:dense=all,fake", pins, 4);
     assert_int_equal(n_copies(&f), 1);
     check(&f, "relu.copy", 1, PLAIT_CAUSE_COPY);
     check(&f, "relu", 0, PLAIT_CAUSE_PINNED);
     check(&f, "silu", 0, PLAIT_CAUSE_PINNED);
     assert_int_equal(f.plan->n_transfers, 2);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* A transpose that was made on the device where the copy is made: it stands there, and only the dense bytes travel. */
 static void copied_at_the_maker(void **state) {
     (void)state;
     static const plait_pin pins[] = {{"a", 1}, {"b", 0}, {"relu", 0}};
-    fixture f;
+    planned f;
     make(&f, transposed(64, false), "fake:dense=all,fake", pins, 3);
     check(&f, "first", 1, PLAIT_CAUSE_PINNED);
     check(&f, "relu.copy", 1, PLAIT_CAUSE_COPY);
-    assert_int_equal(node_of(&f, "first") + 1, node_of(&f, "relu.copy"));
+    assert_int_equal(planned_node(&f, "first") + 1, planned_node(&f, "relu.copy"));
     assert_int_equal(f.plan->n_segments, 2);
     assert_int_equal(f.plan->n_transfers, 1);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* One device alone needs no figures; nor does it matter what it computes with. */
 static void one_device(void **state) {
     (void)state;
-    fixture f;
+    planned f;
     make(&f, transposed(16, true), "fake:dense=yes", NULL, 0);
     assert_int_equal(n_copies(&f), 1);
     check(&f, "relu.copy", 0, PLAIT_CAUSE_COPY);
     check(&f, "relu", 0, PLAIT_CAUSE_ONLY_DEVICE);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* Where nobody copies, the device's own reason is what is heard. */
@@ -189,7 +161,7 @@ static void found_again(void **state) {
 
 static void explained(void **state) {
     (void)state;
-    fixture f;
+    planned f;
     char *text;
     make(&f, transposed(64, false), "fake:dense=yes:latency=1000000,fake", first_pins, 2);
     assert_ok(plait_plan_print(f.plan, &text));
@@ -199,7 +171,7 @@ static void explained(void **state) {
     if (!strstr(text, "\"copies\":1") || !strstr(text, "\"reason\":\"fake: input 0 is not dense\""))
         fail_msg("%s", text);
     free(text);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* ---- damage ---- */
@@ -264,14 +236,14 @@ static void damaged(void **state) {
                 {"other output", other_output},
                 {"an old value", old_value}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        fixture f;
+        planned f;
         make(&f, transposed(16, false), "fake:dense=yes", NULL, 0);
         assert_ok(plait_plan_verify_copies(f.plan));
-        ways[w].damage((plait_graph *)(uintptr_t)f.plan->graph, f.plan, node_of(&f, "relu.copy"));
+        ways[w].damage((plait_graph *)(uintptr_t)f.plan->graph, f.plan, planned_node(&f, "relu.copy"));
         if (plait_plan_verify_copies(f.plan) != PLAIT_INTERNAL) fail_msg("%s: not refused", ways[w].name);
         if (strncmp(plait_error_message(), "proof: ", 7) != 0)
             fail_msg("%s: %s", ways[w].name, plait_error_message());
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 

@@ -4,6 +4,7 @@
 /* labels: slow */
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/fake_device.h"
 #include "support/layers.h"
 #include "support/random_graph.h"
@@ -17,10 +18,6 @@
 #include <cmocka.h>
 
 enum { ORDERS = 12, WHOLE_ORDERS = 40 };
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* ---- damage: false when the plan has no k-th place for it ---- */
 

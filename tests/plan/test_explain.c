@@ -5,6 +5,7 @@
 
 #include "text/json.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -13,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* A plan of the decoder on some devices, its text and its JSON. */
 typedef struct explained {

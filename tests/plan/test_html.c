@@ -2,6 +2,7 @@
  * several. */
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -10,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* Elements that end with what follows them, as HTML allows for cells and heads of tables. */
 static bool ends_by_itself(const char *name) {

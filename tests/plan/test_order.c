@@ -4,6 +4,7 @@
 
 #include "support/fake_device.h"
 #include "support/layers.h"
+#include "support/planned.h"
 #include "support/random_graph.h"
 
 #include <setjmp.h>
@@ -12,34 +13,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
-
-typedef struct fixture {
-    plait_context *context;
-    plait_graph *graph;
-    plait_residence *residence;
-    plait_plan *plan;
-} fixture;
-
-static void make(fixture *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins,
+static void make(planned *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins,
                  int depth) {
-    if (!graph) fail_msg("%s", plait_error_message());
-    f->graph = graph;
-    assert_ok(plait_context_open(&f->context, devices, NULL));
-    const plait_graph *graphs[] = {graph};
     plait_residence_options options = {.pins = pins, .n_pins = n_pins, .split = PLAIT_SPLIT_NONE};
-    assert_ok(plait_residence_create(&f->residence, f->context, graphs, 1, &options));
-    assert_ok(plait_plan_make(&f->plan, f->context, graph,
-                              &(plait_plan_options){.residence = f->residence, .depth = depth}));
-}
-
-static void destroy(fixture *f) {
-    plait_plan_release(f->plan);
-    plait_residence_release(f->residence);
-    plait_context_close(f->context);
-    plait_graph_destroy(f->graph);
+    planned_make(f, graph, devices, &options, depth);
 }
 
 /* ---- by hand ---- */
@@ -88,7 +65,7 @@ static void test_pipeline(void **state) {
         {"fake:hide=yes:copy=2,fake:hide=yes:copy=2", 2, 5, 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fixture f = {0};
+        planned f = {0};
         make(&f, stages(cases[i].n), cases[i].devices, stage_pins, cases[i].n, 0);
         if (count_waits(f.plan, false) != cases[i].here || count_waits(f.plan, true) != cases[i].before)
             fail_msg("%s: %d waits in a step and %d for the step before, expected %d and %d",
@@ -103,7 +80,7 @@ static void test_pipeline(void **state) {
                     w < f.plan->steps[s].first_wait + f.plan->steps[s].n_waits)
                     assert_true(f.plan->steps[wait->step].device <= f.plan->steps[s].device + 1);
         }
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 
@@ -270,14 +247,14 @@ static void test_least_waits(void **state) {
     };
     int n_waits = 0, n_before = 0, n_steps = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        fixture f = {0};
+        planned f = {0};
         const char *devices = lists[seed % 4];
         make(&f, random_graph_of(seed, 6 + (int)(seed % 18), false), devices, NULL, 0, seed % 5 ? 0 : 3);
         check_plan(f.plan, seed, devices);
         drop_each_wait(f.plan, seed);
         n_waits += (int)f.plan->n_waits, n_before += count_waits(f.plan, true),
             n_steps += (int)f.plan->n_steps;
-        destroy(&f);
+        planned_destroy(&f);
     }
     print_message("%d waits for %d commands, %d of them for the step before\n", n_waits, n_steps, n_before);
 }
@@ -289,7 +266,7 @@ static void test_lives(void **state) {
     (void)state;
     int held = 0, early = 0;
     for (uint64_t seed = 0; seed < 80; seed++) {
-        fixture f = {0};
+        planned f = {0};
         make(&f, random_graph_of(seed, 20, false),
              "fake:lack=matmul+rope:copy=1:hide=yes,fake:lack=silu+kv_write+add:copy=2", NULL, 0, 0);
         for (size_t t = 0; t < f.plan->n_transfers; t++) {
@@ -310,7 +287,7 @@ static void test_lives(void **state) {
             assert_true(from->last < f.plan->devices[from->device].n_positions);
             assert_true(to->last < f.plan->devices[to->device].n_positions);
         }
-        destroy(&f);
+        planned_destroy(&f);
     }
     assert_true(held > 50 && early > 50);
 }
@@ -319,10 +296,10 @@ static void test_depth(void **state) {
     (void)state;
     static const int depths[] = {2, 3, 7, 16};
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
-        fixture f = {0};
+        planned f = {0};
         make(&f, stages(3), "fake,fake,fake", stage_pins, 3, depths[i]);
         assert_int_equal(f.plan->depth, depths[i]);
-        destroy(&f);
+        planned_destroy(&f);
     }
     static const int wrong[] = {1, 17, -1};
     for (size_t i = 0; i < 3; i++) {

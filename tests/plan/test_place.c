@@ -8,6 +8,7 @@
 #include "support/decoder.h"
 #include "support/evaluate.h"
 #include "support/fake_device.h"
+#include "support/planned.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,43 +18,12 @@
 
 #include <time.h>
 
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
+static void make(planned *f, const char *devices, const plait_residence_options *options) {
+    planned_make(f, f->graph, devices, options, 0);
 }
 
-typedef struct fixture {
-    plait_context *context;
-    plait_graph *graph;
-    plait_residence *residence;
-    plait_plan *plan;
-} fixture;
-
-static void make(fixture *f, const char *devices, const plait_residence_options *options) {
-    const plait_graph *graphs[] = {f->graph};
-    if (!f->graph) fail_msg("%s", plait_error_message());
-    assert_ok(plait_context_open(&f->context, devices, NULL));
-    assert_ok(plait_residence_create(&f->residence, f->context, graphs, 1, options));
-    assert_ok(
-        plait_plan_make(&f->plan, f->context, f->graph, &(plait_plan_options){.residence = f->residence}));
-}
-
-static void destroy(fixture *f) {
-    plait_plan_release(f->plan);
-    plait_residence_release(f->residence);
-    plait_context_close(f->context);
-    plait_graph_destroy(f->graph);
-    *f = (fixture){0};
-}
-
-static const plait_placement *placement_of(const fixture *f, const char *node) {
-    for (size_t n = 0; n < f->graph->n_nodes; n++)
-        if (strcmp(f->graph->nodes[n].name, node) == 0) return &f->plan->placements[n];
-    fail_msg("no node is called %s", node);
-    return NULL;
-}
-
-static void check(const fixture *f, const char *node, int device, plait_cause cause) {
-    const plait_placement *p = placement_of(f, node);
+static void check(const planned *f, const char *node, int device, plait_cause cause) {
+    const plait_placement *p = planned_placement(f, node);
     if (p->device != device || p->cause != cause)
         fail_msg("%s is on %d, %s (%s); expected %d, %s", node, p->device, plait_cause_text(p->cause),
                  p->reason, device, plait_cause_text(cause));
@@ -66,7 +36,7 @@ static void check(const fixture *f, const char *node, int device, plait_cause ca
 static void test_glue(void **state) {
     (void)state;
     static const plait_pin pins[] = {{"a", 0}, {"b", 1}};
-    fixture f = {.graph = plait_graph_create(NULL)};
+    planned f = {.graph = plait_graph_create(NULL)};
     plait_graph *g = f.graph;
     plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(64, plait_graph_dim(g, "n", 8)));
     plait_tensor y =
@@ -85,14 +55,14 @@ static void test_glue(void **state) {
     check(&f, "second", 1, PLAIT_CAUSE_PINNED);
     check(&f, "glue.4", 1, PLAIT_CAUSE_NEIGHBOUR);
     assert_int_equal(f.plan->n_transfers, 1);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* Nodes before the first that wishes anything go where that one is. */
 static void test_beginning(void **state) {
     (void)state;
     static const plait_pin pins[] = {{"w", 1}};
-    fixture f = {.graph = plait_graph_create(NULL)};
+    planned f = {.graph = plait_graph_create(NULL)};
     plait_graph *g = f.graph;
     plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(64, plait_graph_dim(g, "n", 8)));
     plait_tensor y = plait_named(g, "early", plait_silu(g, x));
@@ -103,7 +73,7 @@ static void test_beginning(void **state) {
     check(&f, "early", 1, PLAIT_CAUSE_NEIGHBOUR);
     check(&f, "late", 1, PLAIT_CAUSE_NEIGHBOUR);
     assert_int_equal(f.plan->n_transfers, 0);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* A graph in which nothing is stored: all of it on the device that takes the least time. */
@@ -125,12 +95,12 @@ static void test_nothing_stored(void **state) {
     } cases[] = {
         {"fake,fake", 0}, {"fake,fake:speed=3,fake:speed=2", 1}, {"fake:lack=silu,fake,fake:speed=1", 1}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        fixture f = {.graph = free_graph(60, 4096, 64)};
+        planned f = {.graph = free_graph(60, 4096, 64)};
         make(&f, cases[c].devices, NULL);
         for (size_t n = 0; n < f.graph->n_nodes; n++)
             assert_int_equal(f.plan->placements[n].device, cases[c].device);
         assert_int_equal(f.plan->n_segments, 1);
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 
@@ -153,7 +123,7 @@ static void test_move_of_a_group(void **state) {
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int64_t width = cases[c].width;
-        fixture f = {.graph = plait_graph_create(NULL)};
+        planned f = {.graph = plait_graph_create(NULL)};
         plait_graph *g = f.graph;
         plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(64, plait_graph_dim(g, "n", 256)));
         plait_tensor y = plait_matmul(g, plait_weight(g, "a", PLAIT_F32, PLAIT_SHAPE(64, width)), x);
@@ -163,11 +133,11 @@ static void test_move_of_a_group(void **state) {
         assert_ok(plait_graph_seal(g));
         make(&f, cases[c].devices,
              &(plait_residence_options){.pins = pins, .n_pins = 2, .split = PLAIT_SPLIT_NONE});
-        if (placement_of(&f, "middle")->device != cases[c].device)
-            fail_msg("case %zu: on %d", c, placement_of(&f, "middle")->device);
+        if (planned_placement(&f, "middle")->device != cases[c].device)
+            fail_msg("case %zu: on %d", c, planned_placement(&f, "middle")->device);
         if (cases[c].device == 1) check(&f, "middle", 1, PLAIT_CAUSE_COST);
         assert_int_equal(f.plan->placements[0].device, 0); /* its weight is there */
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 
@@ -188,7 +158,7 @@ static void test_writers(void **state) {
         {"fake:lack=kv_write,fake:lack=attention,fake", 2, 2, 2},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        fixture f = {.graph = decoder_make(2, 64, 8)};
+        planned f = {.graph = decoder_make(2, 64, 8)};
         make(&f, cases[c].devices, &(plait_residence_options){.split = PLAIT_SPLIT_NONE});
         const plait_resident *home = plait_residence_find(f.residence, "cache.k.1", -1);
         if (home->device != cases[c].home) fail_msg("case %zu: cache on %d", c, home->device);
@@ -200,7 +170,7 @@ static void test_writers(void **state) {
                 fail_msg("case %zu: %s on %d", c, f.graph->nodes[n].name, f.plan->placements[n].device);
         }
         assert_ok(plait_plan_verify(f.plan));
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 
@@ -213,11 +183,11 @@ static void test_refusals(void **state) {
                                         "fake:refuse=swiglu+rope:balk=rms_norm+attention,fake",
                                         "fake:balk=attention:group=3,fake:lack=silu"};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
-        fixture f = {.graph = decoder_make(2, 64, 8)};
+        planned f = {.graph = decoder_make(2, 64, 8)};
         assert_ok(plait_context_open(&f.context, lists[l], NULL));
         assert_ok(
             plait_plan_make(&f.plan, f.context, f.graph, &(plait_plan_options){.split = PLAIT_SPLIT_NONE}));
-        const plait_placement *p = placement_of(&f, l == 3 ? "blk.1.attention" : "blk.1.swiglu");
+        const plait_placement *p = planned_placement(&f, l == 3 ? "blk.1.attention" : "blk.1.swiglu");
         assert_int_equal(p->device, 1);
         /* It is remembered: the next plan does not try again. */
         plait_plan *again = NULL;
@@ -228,14 +198,14 @@ static void test_refusals(void **state) {
         assert_int_equal(f.context->n_denied, n_denied);
         assert_int_equal(again->n_segments, f.plan->n_segments);
         plait_plan_release(again);
-        destroy(&f);
+        planned_destroy(&f);
     }
 }
 
 /* Nobody is left: the error says what was accepted and refused. With one device the refusal itself is the error. */
 static void test_refused_by_all(void **state) {
     (void)state;
-    fixture f = {.graph = decoder_make(1, 64, 8)};
+    planned f = {.graph = decoder_make(1, 64, 8)};
     assert_ok(plait_context_open(&f.context, "fake:balk=swiglu,fake:refuse=swiglu", NULL));
     assert_int_equal(plait_plan_make(&f.plan, f.context, f.graph, NULL), PLAIT_UNSUPPORTED);
     assert_non_null(strstr(plait_error_message(), "no device runs swiglu"));
@@ -245,7 +215,7 @@ static void test_refused_by_all(void **state) {
     assert_int_equal(plait_plan_make(&f.plan, f.context, f.graph, NULL), PLAIT_INTERNAL);
     assert_string_equal(plait_error_message(),
                         "plan of decoder: compiling for fake: fake does not compile swiglu");
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* ---- predictions ---- */
@@ -254,7 +224,7 @@ static void test_refused_by_all(void **state) {
  * device nothing is predicted until somebody asks for the device's figures. */
 static void test_predictions(void **state) {
     (void)state;
-    fixture f = {.graph = free_graph(30, 4096, 64)};
+    planned f = {.graph = free_graph(30, 4096, 64)};
     plait_device_figures figures;
     plait_plan_facts facts, one;
     make(&f, "fake,fake", NULL);
@@ -280,9 +250,9 @@ static void test_predictions(void **state) {
         fabs((double)facts.predicted_single_ns - single) > 1e-4 * single + 2)
         fail_msg("predicted %llu and %llu ns, expected %.0f and %.0f", (unsigned long long)facts.predicted_ns,
                  (unsigned long long)facts.predicted_single_ns, full, single);
-    destroy(&f);
+    planned_destroy(&f);
 
-    f = (fixture){.graph = free_graph(30, 4096, 64)};
+    f = (planned){.graph = free_graph(30, 4096, 64)};
     make(&f, "fake", NULL);
     plait_plan_describe(f.plan, &one);
     assert_int_equal(one.predicted_ns, 0);
@@ -290,7 +260,7 @@ static void test_predictions(void **state) {
     plait_plan_describe(f.plan, &one);
     assert_true(fabs((double)one.predicted_ns - (double)facts.predicted_ns) <
                 1e-3 * (double)facts.predicted_ns);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* ---- time ---- */
@@ -308,7 +278,7 @@ static void test_near_linear(void **state) {
     static const int layers[] = {60, 600, 6000};
     double per_node[3];
     for (int i = 0; i < 3; i++) {
-        fixture f = {.graph = decoder_make(layers[i], 32, 8)};
+        planned f = {.graph = decoder_make(layers[i], 32, 8)};
         const plait_graph *graphs[] = {f.graph};
         double ratio[] = {1, 1, 1, 1, 1, 1, 1, 1};
         assert_ok(plait_context_open(&f.context, "fake,fake,fake,fake,fake,fake,fake,fake:lack=rope", NULL));
@@ -327,7 +297,7 @@ static void test_near_linear(void **state) {
         per_node[i] = (double)(decided - begin + placed - before) / n;
         print_message("%.0f nodes on 8 devices: residence %.0f ns, place %.0f ns a node\n", n,
                       (double)(decided - begin) / n, (double)(placed - before) / n);
-        destroy(&f);
+        planned_destroy(&f);
     }
     assert_true(per_node[2] < 3 * per_node[1]);
 }

@@ -7,6 +7,7 @@
 #include "support/decoder.h"
 #include "support/evaluate.h"
 #include "support/fake_device.h"
+#include "support/planned.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,46 +15,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
-
-typedef struct fixture {
-    plait_context *context;
-    plait_graph *graph;
-    plait_residence *residence;
-    plait_plan *plan;
-} fixture;
-
-static void make(fixture *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins) {
-    const plait_graph *graphs[] = {graph};
-    if (!graph) fail_msg("%s", plait_error_message());
-    f->graph = graph;
-    assert_ok(plait_context_open(&f->context, devices, NULL));
+static void make(planned *f, plait_graph *graph, const char *devices, const plait_pin *pins, int n_pins) {
     plait_residence_options options = {.pins = pins, .n_pins = n_pins, .split = PLAIT_SPLIT_NONE};
-    assert_ok(plait_residence_create(&f->residence, f->context, graphs, 1, &options));
-    assert_ok(plait_plan_make(&f->plan, f->context, graph, &(plait_plan_options){.residence = f->residence}));
-}
-
-static void destroy(fixture *f) {
-    plait_plan_release(f->plan);
-    plait_residence_release(f->residence);
-    plait_context_close(f->context);
-    plait_graph_destroy(f->graph);
-}
-
-static const plait_placement *placement_of(const fixture *f, const char *node) {
-    for (size_t n = 0; n < f->graph->n_nodes; n++)
-        if (strcmp(f->graph->nodes[n].name, node) == 0) return &f->plan->placements[n];
-    fail_msg("no node is called %s", node);
-    return NULL;
+    planned_make(f, graph, devices, &options, 0);
 }
 
 /* ---- facts ---- */
 
 static void test_facts(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     make(&f, decoder_make(3, 64, 8), "fake:group=2", NULL, 0);
     plait_plan_facts facts;
     plait_plan_describe(f.plan, &facts);
@@ -75,12 +46,12 @@ static void test_facts(void **state) {
     assert_true(facts.flop == flop);
     assert_true(facts.plan_ns > 0 && facts.verify_ns > 0);
     assert_true(facts.temporary_bytes >= facts.temporary_bound_bytes);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 static void test_transfers_are_counted(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     make(&f, decoder_make(2, 64, 8), "fake:lack=attention+kv_write,fake", NULL, 0);
     plait_plan_facts facts;
     plait_plan_describe(f.plan, &facts);
@@ -88,20 +59,20 @@ static void test_transfers_are_counted(void **state) {
     assert_int_equal(facts.n_transfers, 2 * 4);
     assert_int_equal(facts.transfer_bytes, 2 * (64 + 32 + 32 + 64) * 8 * 4);
     assert_int_equal(facts.n_segments, 5);
-    assert_int_equal(placement_of(&f, "blk.1.attention")->device, 1);
-    assert_int_equal(placement_of(&f, "blk.1.attn_q")->device, 0);
+    assert_int_equal(planned_placement(&f, "blk.1.attention")->device, 1);
+    assert_int_equal(planned_placement(&f, "blk.1.attn_q")->device, 0);
     uint64_t own, mapped, kept;
     plait_residence_bytes(f.residence, 1, &own, &mapped, &kept);
     assert_int_equal(own + mapped, 0);
     assert_int_equal(kept, 2 * 2 * 16 * 16 * 2 * 64 * 2);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* ---- causes ---- */
 
-static void check_placement(const fixture *f, const char *node, int device, plait_cause cause,
+static void check_placement(const planned *f, const char *node, int device, plait_cause cause,
                             const char *reason) {
-    const plait_placement *p = placement_of(f, node);
+    const plait_placement *p = planned_placement(f, node);
     if (p->device != device || p->cause != cause || strcmp(p->reason, reason) != 0)
         fail_msg("%s is on %d, %s (%s); expected %d, %s (%s)", node, p->device, plait_cause_text(p->cause),
                  p->reason, device, plait_cause_text(cause), reason);
@@ -109,22 +80,22 @@ static void check_placement(const fixture *f, const char *node, int device, plai
 
 static void test_causes(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     make(&f, decoder_make(2, 64, 8), "fake", NULL, 0);
     check_placement(&f, "blk.0.attention", 0, PLAIT_CAUSE_ONLY_DEVICE, "");
-    destroy(&f);
+    planned_destroy(&f);
 
-    f = (fixture){0};
+    f = (planned){0};
     make(&f, decoder_make(2, 64, 8), "fake:lack=swiglu+attention,fake,fake", NULL, 0);
     check_placement(&f, "blk.0.swiglu", 1, PLAIT_CAUSE_LACKING, "it was told to lack swiglu");
     check_placement(&f, "blk.0.attention", 1, PLAIT_CAUSE_STATE, "");
     check_placement(&f, "blk.0.kv_write", 1, PLAIT_CAUSE_STATE, "");
     check_placement(&f, "blk.0.attn_q", 0, PLAIT_CAUSE_WEIGHTS, "");
     check_placement(&f, "blk.0.add", 0, PLAIT_CAUSE_BLOCK, "");
-    destroy(&f);
+    planned_destroy(&f);
 
     static const plait_pin pins[] = {{"blk.1.attn*", 2}, {"*ffn_down.weight", 1}, {"cache.k.0", 2}};
-    f = (fixture){0};
+    f = (planned){0};
     make(&f, decoder_make(2, 64, 8), "fake,fake,fake:lack=attention", pins, 3);
     check_placement(&f, "blk.1.attn_q", 2, PLAIT_CAUSE_PINNED, "");
     check_placement(&f, "blk.0.ffn_down", 1, PLAIT_CAUSE_PINNED, "");
@@ -134,22 +105,22 @@ static void test_causes(void **state) {
     assert_int_equal(home->cause, PLAIT_CAUSE_PINNED);
     assert_int_equal(plait_residence_find(f.residence, "cache.v.0", -1)->device, 0);
     assert_int_equal(plait_residence_find(f.residence, "blk.1.attn_q.weight", -1)->device, 2);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* No device runs both the writer and the reader of a state: it travels, and comes home. */
 static void test_state_travels(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     make(&f, decoder_make(1, 64, 8), "fake:lack=attention,fake:lack=kv_write", NULL, 0);
     assert_int_equal(plait_residence_find(f.residence, "cache.k.0", -1)->device, 0);
     check_placement(&f, "blk.0.attention", 1, PLAIT_CAUSE_LACKING, "it was told to lack attention");
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 static void test_nobody_runs_it(void **state) {
     (void)state;
-    fixture f = {.graph = decoder_make(1, 64, 8)};
+    planned f = {.graph = decoder_make(1, 64, 8)};
     assert_ok(plait_context_open(&f.context, "fake:lack=attention,fake:lack=attention+rope", NULL));
     assert_int_equal(plait_plan_make(&f.plan, f.context, f.graph, NULL), PLAIT_UNSUPPORTED);
     assert_string_equal(
@@ -159,12 +130,12 @@ static void test_nobody_runs_it(void **state) {
         "I32 [16, 4, 1, 1]); fake: it was told to lack attention; fake:1: it was told to lack "
         "attention");
     assert_null(f.plan);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 static void test_wrong_use(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     plait_graph *open = plait_graph_create(&(plait_graph_options){.name = "open"});
     const plait_graph *graphs[] = {open};
     assert_ok(plait_context_open(&f.context, "fake", NULL));
@@ -197,7 +168,7 @@ static void test_wrong_use(void **state) {
     assert_non_null(strstr(plait_error_message(), "has another type or shape in graph decoder"));
     plait_graph_destroy(open);
     plait_graph_destroy(other);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 static void test_patterns(void **state) {
@@ -278,7 +249,7 @@ static void test_random_plans(void **state) {
                                         "fake:lack=kv_write+silu,fake:lack=attention+copy,fake:group=2"};
     double worst = 1;
     for (uint64_t seed = 0; seed < 240; seed++) {
-        fixture f = {0};
+        planned f = {0};
         plait_graph *graph = random_graph_make(seed, 4 + (int)(seed % 50));
         if (!graph) fail_msg("%s", plait_error_message());
         uint64_t before = hash_graph(graph);
@@ -293,7 +264,7 @@ static void test_random_plans(void **state) {
             if (row->bound_bytes) worst = fmax(worst, (double)row->arena_bytes / (double)row->bound_bytes);
         }
         plait_plan_release(again);
-        destroy(&f);
+        planned_destroy(&f);
     }
     print_message("240 random plans, worst arena %.3f of its bound\n", worst);
     assert_true(worst <= 1.06);
@@ -306,7 +277,7 @@ static void test_memory_near_its_bound(void **state) {
                                         "fake:lack=swiglu+rope,fake:lack=attention:align=256"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (int64_t bound = 1; bound <= 512; bound *= 8) {
-            fixture f = {0};
+            planned f = {0};
             make(&f, decoder_make(6, 128, bound), lists[i], NULL, 0);
             for (int d = 0; d < f.context->n_devices; d++) {
                 const plait_plan_device *row = &f.plan->devices[d];
@@ -314,7 +285,7 @@ static void test_memory_near_its_bound(void **state) {
                 if (ratio > 1.01)
                     fail_msg("%s, %lld tokens: arena %.3f of its bound", lists[i], (long long)bound, ratio);
             }
-            destroy(&f);
+            planned_destroy(&f);
         }
 }
 
@@ -325,7 +296,7 @@ static void test_views_cost_nothing(void **state) {
     plait_plan_facts facts[2];
     size_t n_values[2];
     for (int with = 0; with < 2; with++) {
-        fixture f = {0};
+        planned f = {0};
         plait_graph *g = plait_graph_create(NULL);
         plait_dim n = plait_graph_dim(g, "n", 6);
         plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(8, 4, n));
@@ -339,7 +310,7 @@ static void test_views_cost_nothing(void **state) {
         make(&f, g, "fake:lack=silu,fake", NULL, 0);
         plait_plan_describe(f.plan, &facts[with]);
         n_values[with] = f.plan->n_values;
-        destroy(&f);
+        planned_destroy(&f);
     }
     assert_int_equal(facts[0].n_nodes, facts[1].n_nodes);
     assert_int_equal(facts[0].n_groups, facts[1].n_groups);
@@ -352,7 +323,7 @@ static void test_views_cost_nothing(void **state) {
 /* Dims of size 0, bounds of 0: plans without bytes. */
 static void test_nothing_at_all(void **state) {
     (void)state;
-    fixture f = {0};
+    planned f = {0};
     plait_graph *g = plait_graph_create(NULL);
     plait_tensor x = plait_input(g, "x", PLAIT_F32, PLAIT_SHAPE(4, plait_graph_dim(g, "n", 0)));
     plait_tensor w = plait_weight(g, "w", PLAIT_F32, PLAIT_SHAPE(4, 0));
@@ -361,7 +332,7 @@ static void test_nothing_at_all(void **state) {
     plait_output(g, "z", plait_silu(g, z));
     assert_ok(plait_graph_seal(g));
     make(&f, g, "fake:lack=add,fake", NULL, 0);
-    destroy(&f);
+    planned_destroy(&f);
 }
 
 /* ---- time ---- */
@@ -373,7 +344,7 @@ static void test_planning_is_quick(void **state) {
         uint64_t best = UINT64_MAX, best_verify = UINT64_MAX, best_residence = UINT64_MAX;
         plait_plan_facts facts;
         for (int k = 0; k < 3; k++) { /* the best of three: others use the machine too */
-            fixture f = {0};
+            planned f = {0};
             uint64_t begin = plait_time_ns();
             make(&f, decoder_make(100, 64, 64), lists[i], NULL, 0);
             uint64_t all = plait_time_ns() - begin;
@@ -382,7 +353,7 @@ static void test_planning_is_quick(void **state) {
             if (facts.verify_ns < best_verify) best_verify = facts.verify_ns;
             if (all - facts.plan_ns - facts.verify_ns < best_residence)
                 best_residence = all - facts.plan_ns - facts.verify_ns;
-            destroy(&f);
+            planned_destroy(&f);
         }
         print_message(
             "100 layers on %s: %d nodes, %d transfers, planned in %.1f ms, proved in %.1f ms, graph and "

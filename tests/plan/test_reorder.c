@@ -3,6 +3,7 @@
  * are, and so do those of models. The bytes that come out are compared in tests/run. */
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 #include "support/random_graph.h"
@@ -12,10 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;

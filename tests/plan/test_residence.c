@@ -2,6 +2,7 @@
  * shared by blocks or graphs; and that none of it depends on the order of devices or on shares of nothing. */
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 #include "support/random_graph.h"
@@ -13,10 +14,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;

@@ -2,6 +2,7 @@
  * a message that says what is wrong, and the plan without the damage is accepted. */
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/evaluate.h"
 #include "support/fake_device.h"
 #include "support/layers.h"
@@ -12,10 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;

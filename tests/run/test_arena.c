@@ -6,6 +6,7 @@
 #include "plait/run.h"
 
 #include "plan/plan.h"
+#include "support/assert_ok.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,10 +19,6 @@
 #include <string.h>
 
 enum { WIDTH = 64, BOUND = 1024, LAYERS = 6, VALUE_BYTES = WIDTH * BOUND * 4 };
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 /* Values of 256 KiB, some of which live long, made by products, which no device fuses away. */
 static plait_graph *make_graph(int64_t bound) {

@@ -3,6 +3,7 @@
 #include "plait/run.h"
 #include "plan/plan.h"
 
+#include "support/assert_ok.h"
 #include "support/fake_device.h"
 
 #include <setjmp.h>
@@ -12,10 +13,6 @@
 #include <cmocka.h>
 
 enum { WIDTH = 64, ROWS = 32 };
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct heard {
     char text[4096];

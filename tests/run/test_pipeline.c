@@ -5,6 +5,7 @@
 #include "plait/run.h"
 
 #include "device/context.h"
+#include "support/assert_ok.h"
 #include "support/evaluate.h"
 #include "support/fake_device.h"
 
@@ -15,10 +16,6 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 static void assert_fails(plait_status status, plait_status expected, const char *message) {
     if (status != expected || !strstr(plait_error_message(), message))

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "text/json.h"
 
+#include "support/assert_ok.h"
 #include "support/decoder.h"
 #include "support/fake_device.h"
 
@@ -18,10 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;

@@ -4,6 +4,7 @@
 #include "plait/run.h"
 
 #include "plan/plan.h"
+#include "support/assert_ok.h"
 #include "support/evaluate.h"
 #include "support/fake_device.h"
 
@@ -12,10 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-static void assert_ok(plait_status status) {
-    if (status != PLAIT_OK) fail_msg("%s", plait_error_message());
-}
 
 typedef struct fixture {
     plait_context *context;
