@@ -193,6 +193,8 @@ static void print_devices(const page *p) {
     plait_strbuf_append(p->s, "</table></div>\n");
 }
 
+/* Queues that the plan uses, with the sum of their commands: beside the whole step's time that shows which one is the
+ * bound. */
 static void print_queues(const page *p) {
     const plait_plan *plan = p->e.plan;
     plait_strbuf_append(p->s, "<h3>Queues</h3><table><tr><th>queue<th class=n>commands");
@@ -261,6 +263,7 @@ static void print_waits(const page *p, uint32_t s) {
     if (step->n_waits) plait_strbuf_append(p->s, "</small>");
 }
 
+/* From where to where, and how. */
 static void print_way(const page *p, uint32_t s) {
     const plait_plan *plan = p->e.plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -275,6 +278,7 @@ static void print_way(const page *p, uint32_t s) {
     plait_strbuf_printf(p->s, ", %s", plait_explain_route(transfer->route));
 }
 
+/* One line of the table of work, in cursive: between groups, in the order of the list. */
 static void print_move(const page *p, uint32_t s) {
     const plait_plan_step *step = &p->e.plan->steps[s];
     plait_strbuf_append(p->s, "<tr><td class=d>");
@@ -403,6 +407,7 @@ static void print_residence(const plait_residence *r, plait_strbuf *s) {
 
 /* ---- the page ---- */
 
+/* Tables first, pictures next, the long table of work last and folded. */
 static plait_status print_sections(page *p, bool residence) {
     PLAIT_TRY(plait_forecast_smallest(&p->e, &p->e.arena, &p->one));
     PLAIT_TRY(plait_forecast_largest(&p->e, &p->e.arena, &p->full));

@@ -87,6 +87,7 @@ static plait_status memory(const writer *w, int d) {
     return PLAIT_OK;
 }
 
+/* Sizes as the plan's tables and the residence have them; "asked_share" only where a ratio was asked for. */
 static plait_status device(const writer *w, int d) {
     const plait_plan *plan = w->e->plan;
     const plait_plan_device *row = &plan->devices[d];
@@ -131,6 +132,7 @@ static void command(const writer *w, uint32_t s) {
     const plait_plan_step *step = &plan->steps[s];
     int32_t block;
     key_string(w->s, s ? ",\n{\"kind\"" : "{\"kind\"", plait_explain_verb(step->kind));
+    /* A launch points to its groups in "work", everything else says what it moves. */
     if (step->kind == PLAIT_STEP_LAUNCH) {
         plait_strbuf_printf(w->s, ",\"segment\":%u,\"first_group\":%u,\"groups\":%u", step->item,
                             w->e->first_group[s], w->e->first_group[s + 1] - w->e->first_group[s]);
@@ -261,6 +263,7 @@ static void facts(const writer *w) {
     number_ns(w->s, w->full.end_ns);
 }
 
+/* Forecasts first, as they may fail; after them only the text's memory can. */
 static plait_status write(writer *w, plait_arena *arena) {
     const plait_plan *plan = w->e->plan;
     PLAIT_TRY(plait_forecast_smallest(w->e, arena, &w->one));

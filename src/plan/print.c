@@ -79,6 +79,7 @@ static void add_members(printer *p, const plait_plan_segment *segment, const pla
     plait_strbuf_deinit(&members);
 }
 
+/* The same words as plait_explain_step, but with the block's number kept apart for folding. */
 static void add_step_name(printer *p, uint32_t s) {
     const plait_plan *plan = p->e->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -205,6 +206,7 @@ static void add_launch(printer *p, uint32_t s) {
     for (uint32_t g = p->e->first_group[s]; g < p->e->first_group[s + 1]; g++) add_group(p, g);
 }
 
+/* Inputs and outputs have one end at the host, transfers two devices and a way between them. */
 static void add_command(printer *p, uint32_t s) {
     const plait_plan *plan = p->e->plan;
     const plait_plan_step *step = &plan->steps[s];
@@ -269,6 +271,8 @@ static int32_t shift_of(const printer *p, size_t i, size_t period) {
  * Periods beyond MOST_PERIOD lines would be blocks that nobody reads anyway. */
 static fold find_fold(const printer *p, size_t i) {
     fold best = {1, 1, 0};
+    /* A repetition of period p shows in line i and line i + p; the longest stretch wins, and of equals the shortest
+     * period. */
     for (size_t period = 1; period <= MOST_PERIOD && i + 2 * period <= p->n_lines; period++) {
         int32_t shift = p->lines[i].hash == p->lines[i + period].hash ? shift_of(p, i, period) : 0;
         size_t times = 1;
@@ -350,6 +354,7 @@ static void print_peak(const printer *p, int d, plait_strbuf *s) {
     }
 }
 
+/* What lies on the device for good, what a step takes, and by how much the arena is larger than it must be. */
 static void print_device(const printer *p, int d, plait_strbuf *s) {
     const plait_plan *plan = p->e->plan;
     const plait_plan_device *row = &plan->devices[d];
@@ -428,6 +433,7 @@ static plait_status print(printer *p, plait_arena *arena, plait_strbuf *out) {
     return plait_strbuf_status(out);
 }
 
+/* *out_text is set on success only; whatever failed, everything is given back. */
 plait_status plait_plan_print(const plait_plan *plan, char **out_text) {
     plait_explained e;
     plait_strbuf out;

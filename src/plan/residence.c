@@ -81,7 +81,7 @@ void plait_residence_set_form(plait_resident *entry, const plait_encoding_offer 
     entry->alignment = form->alignment;
 }
 
-/* At most 2^16 times the length of a name: no model comes near it, and entries are numbered in 32 bits. */
+/* The limit (2^16 times the length of a name) is a fuse far beyond any model: entries are numbered in 32 bits. */
 static plait_status grow_entries(plait_residence *residence, size_t n) {
     return plait_grow(&residence->entries, &residence->entry_capacity, n, sizeof *residence->entries,
                       PLAIT_MAX_NAME << 16, "residence");

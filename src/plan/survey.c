@@ -569,8 +569,7 @@ static void decide_homes(plait_survey *s) {
     }
 }
 
-/* Homes first: choose() asks for them, and during trials could only suppose that everything else is on the same
- * device. */
+/* Homes first: choose() asks for them. During trials it took the unit of a state to be on the device of the trial. */
 void plait_survey_decide(plait_survey *s) {
     decide_homes(s);
     for (uint32_t u = 0; u < s->n_units; u++) plait_survey_try(s, u, s->unit_device[u]);
@@ -677,8 +676,8 @@ static plait_status make_units(plait_survey *s) {
     return list_crossings(s);
 }
 
-/* Users before pins, since a pinned writer pins its state; pins before refuges, which a home asks for second; all
- * before units, whose crossings need the weighed values. What failed half way is freed by deinit. */
+/* Items before pins, since a pinned writer pins its state; users before refuges, which are judged by them; all before
+ * units, whose crossings need the weighed values. What failed half way is freed by deinit. */
 plait_status plait_survey_init(plait_survey *s, plait_residence *residence, const plait_graph *const *graphs,
                                int n_graphs, const plait_residence_options *options) {
     *s = (plait_survey){.context = residence->context,

@@ -133,9 +133,9 @@ static bool may_copy(const plait_context *context, const plait_graph *graph, uin
 }
 
 /* The least inputs that have to be dense for the device to run the use, 0 when that does not help. All that may be
- * copied are tried at once first, as few devices refuse then; those without which the device is content are taken
- * back one by one, in the order of the inputs. That is at most twice as many questions as inputs, and finds a least
- * set as long as an operand's form does not depend on another's. */
+ * copied are tried at once first, as few devices refuse then; those without which the device is content are taken back
+ * one by one, in the order of the inputs. That is one question more than there are such inputs, and finds a least set
+ * as long as what a device says of one operand does not depend on another's form. */
 static uint16_t find_copies(const plait_context *context, const plait_graph *graph, uint32_t n,
                             const plait_op_use *use, const plait_encoding *encodings, int d) {
     char reason[REASON_BYTES];
