@@ -162,8 +162,7 @@ static void draw_boxes(const lanes *l) {
 
 /* From the edge of one lane's box to the edge of the other's, with a small head. */
 static void draw_arrow(const lanes *l, double from_ns, int from, double to_ns, int to) {
-    /* Leaves and arrives at right angles, so that arrows between the same lanes run side by side. the head is drawn,
-     * since a marker would be scaled with the line. */
+    /* Leaves and arrives at right angles, so that arrows between the same lanes run side by side. */
     double down = to > from ? 1 : -1, y1 = middle_of(from) + down * BOX / 2,
            y2 = middle_of(to) - down * BOX / 2;
     double x1 = x_of(l, from_ns), x2 = x_of(l, to_ns);

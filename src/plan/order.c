@@ -307,8 +307,7 @@ static plait_status touch_node(lives *l, const plait_segment_node *node, size_t 
 }
 
 /* What other queues did to the device's values, and is done when this launch begins, needs them up to here. Visits of a
- * lane are done in its order, so the first that is not done ends the search; each is looked at once more than it ends.
- */
+ * lane are done in its order, so the first that is not done ends the search. */
 static void end_visits(lives *l, int device, const uint32_t *clock, int32_t start) {
     for (uint32_t lane = 0; lane < l->o.n_lanes; lane++) {
         uint32_t *first = &l->first_visit[(size_t)device * l->o.n_lanes + lane];
@@ -753,7 +752,8 @@ static plait_status keep_waits(plait_plan *plan) {
     return kept ? PLAIT_OK : plait_error_memory("plan: waits", plan->n_waits * sizeof *kept);
 }
 
-/* The last pass that decides anything. */
+/* Waits, then signals for what is waited for, then which queues the host has to ask. What the plan needs of it goes to
+ * the plan's tables, everything else is gone. */
 plait_status plait_plan_order(plait_plan *plan) {
     waits w = {0};
     plait_status status = init_waits(&w, plan);

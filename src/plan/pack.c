@@ -106,8 +106,8 @@ static uint64_t total_of(const packer *p) {
     return total;
 }
 
-/* Keeps what is placed now when it is the smallest so far. The first packing always is the smallest: best_bytes begins
- * at UINT64_MAX. */
+/* Keeps what is placed now when it is the smallest so far; the first packing is always kept, as best_bytes begins at
+ * UINT64_MAX. */
 static void keep_best(packer *p) {
     uint64_t total = total_of(p);
     if (total >= p->best_bytes) return;
@@ -247,8 +247,7 @@ static size_t find_neighbours(packer *p, uint32_t i) {
 }
 
 /* The lowest place below `limit` that none of the n in `near` touches, or NOWHERE. `cursor` is the end of all that
- * begins below. Best fit would be denser here and worse later: low places leave the top free, which is what the total
- * counts. */
+ * begins below. The lowest, not the tightest: what counts in the end is how high anything reaches. */
 static uint64_t find_gap(packer *p, const plait_pack_item *item, size_t n, uint64_t limit) {
     uint64_t cursor = 0;
     sort_spans(p->near, n);

@@ -724,8 +724,8 @@ static plait_status add_unread_input(builder *b, uint32_t storage) {
     return take_staging(storage_of(b, storage)->size_bytes, &plan->input_staging_bytes, &input->host_offset);
 }
 
-/* Places of inputs, outputs and transfers in the run's staging. In that order only because each has its own area; none
- * depends on another. */
+/* Places of inputs, outputs and transfers in the run's staging: three areas that do not depend on one another. Only
+ * transfers that go through the host take any. */
 static plait_status stage(builder *b) {
     plait_plan *plan = b->plan;
     uint32_t *entries = plait_arena_alloc(&b->arena, plan->graph->n_storages, sizeof *entries);

@@ -214,9 +214,8 @@ static plait_status solve(spread *p, bool soft, const uint64_t *room, double *ou
 
 /* ---- checking the whole ---- */
 
-/* What the decided whole takes on each device, in the two kinds of buffer that it will lie in. By the same rounding
- * that the residence will meet: one buffer for weights, one for state. A little more than it will be where weights
- * need several buffers. */
+/* What the decided whole takes on each device, in the two kinds of buffer that it will lie in. By the device's own
+ * rounding, as if all weights lay in one buffer and all state in another. */
 static plait_status count_held(spread *p) {
     const plait_survey *s = &p->survey;
     for (int d = 0; d < p->n_devices; d++) {

@@ -268,8 +268,8 @@ static uint32_t queue_number(const plait_context *context, int device, bool inco
            (uint32_t)plait_context_copy_queue(&context->devices[device], incoming);
 }
 
-/* A COPY on the reader's queue is tried first, then one on the source's; a WRITE or READ saves one way through staging
- * where either memory is mapped. */
+/* The cheapest way first: a COPY on the reader's queue, a WRITE from mapped memory on that same queue, a COPY on the
+ * source's, a READ into mapped memory; else both ways through staging. */
 plait_route plait_transfer_route(const plait_context *context, int source, int target, uint32_t *out_queue) {
     const plait_context_entry *from = &context->devices[source], *to = &context->devices[target];
     bool pull = to->reaches >> source & 1u, push = from->reaches >> target & 1u;

@@ -441,8 +441,8 @@ static plait_status allocate(proof *p) {
     return plait_life_pairs_init(&p->pairs, plan, &p->scratch);
 }
 
-/* Cheap and local checks first, since later ones rely on them: indices that are used here without a look have been
- * compared by then. The queues' proof wants staging proved, that of versions wants order inside devices. */
+/* Values first: everything that is walked afterwards relies on their slots and offsets. The proof across queues wants
+ * staging proved, that of versions wants order inside of devices. */
 static plait_status prove(proof *p) {
     PLAIT_TRY(allocate(p));
     for (int d = 0; d < p->plan->context->n_devices; d++) PLAIT_TRY(find_limits(p, d));

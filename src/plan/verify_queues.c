@@ -224,8 +224,7 @@ static plait_status check_homes(const plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* The index in the table of the step's kind. Before anything is looked up there: tables may have been damaged, and the
- * proof must not read beyond them. */
+/* The index in the table of the step's kind, looked at before step_reaches() looks anything up with it. */
 static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
     switch (step->kind) {
     case PLAIT_STEP_WRITE_INPUT: return step->item < plan->n_inputs && plan->inputs[step->item].device >= 0;
