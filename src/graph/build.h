@@ -15,10 +15,11 @@ enum {
     PLAIT_GRAPH_MAX_BLOCKS = 1 << 20
 };
 
+/* What is needed only while a graph is being built; freed by seal, so a sealed graph has no builder. */
 typedef struct plait_graph_builder {
-    plait_map names; /* "kind/name" -> tensor, of inputs, weights, states and outputs */
-    const char *scope;
-    int32_t block;
+    plait_map names;          /* "kind/name" -> tensor, of inputs, weights, states and outputs */
+    const char *scope;        /* put in front of nodes' names; in the graph's arena, "" for none */
+    int32_t block;            /* of nodes and stored values to come; -1: none */
     plait_error_record first; /* status OK while nothing failed */
 } plait_graph_builder;
 

@@ -20,9 +20,11 @@
 
 typedef struct plait_graph_dim_row {
     const char *name;
-    int64_t bound;
+    int64_t bound; /* largest value; 0 is legal */
 } plait_graph_dim_row;
 
+/* Bytes that tensors address. One for each input, weight and state, and for each output of a node that writes no
+ * other's. */
 typedef struct plait_graph_storage {
     plait_storage_kind kind;
     const char *name;    /* of an input, weight or state; of the node otherwise */
@@ -34,6 +36,7 @@ typedef struct plait_graph_storage {
     plait_part *parts;
 } plait_graph_storage;
 
+/* A value, or a view of one. Dims and strides are those at the bounds; at run time only dims[outer.axis] is smaller. */
 typedef struct plait_graph_tensor {
     plait_operand shape; /* dims at bounds, strides; data NULL */
     plait_extent outer;  /* dim < 0: constant */
@@ -46,6 +49,8 @@ typedef struct plait_graph_tensor {
     uint32_t base;         /* for a view: the tensor viewed; 0: not a view */
 } plait_graph_tensor;
 
+/* A use of an op. `present` has a bit for each input that is there: absent ones count in n_inputs, so that places keep
+ * their meaning. */
 typedef struct plait_graph_node {
     const plait_op *op;
     const char *name;
@@ -57,6 +62,7 @@ typedef struct plait_graph_node {
     plait_attr attrs[PLAIT_MAX_ATTRS];
 } plait_graph_node;
 
+/* What the host may read after a step, by name; any tensor, views too. */
 typedef struct plait_graph_output {
     const char *name;
     uint32_t tensor;
@@ -69,6 +75,7 @@ typedef struct plait_graph_identity {
     uint64_t hash;
 } plait_graph_identity;
 
+/* The tables grow while building (capacities) and are constant once `sealed`. */
 struct plait_graph {
     atomic_int *references; /* apart, since nothing in a sealed graph changes; in the arena */
     const char *name;

@@ -43,6 +43,7 @@
 #include <stdatomic.h>
 
 enum { PLAIT_SLOT_ARENA = 0, PLAIT_SLOT_INPUTS = 1, PLAIT_SLOT_STATE = 2, PLAIT_SLOT_WEIGHTS = 3 };
+/* No such slot, queue entry or value; no offset yet. */
 #define PLAIT_NO_SLOT   UINT32_MAX
 #define PLAIT_NO_OFFSET UINT64_MAX
 
@@ -67,7 +68,7 @@ typedef enum plait_cause {
 
 /* One copy of a weight, or a state, on one device. */
 typedef struct plait_resident {
-    const char *name; /* Borrowed from a graph. */
+    const char *name; /* a copy in `strings` of the residence */
     plait_storage_kind kind;
     plait_operand shape;
     int device;
@@ -82,6 +83,7 @@ typedef struct plait_resident {
     int32_t block; /* -1: none */
 } plait_resident;
 
+/* What of the residence is on one device. Filled by assign_slots() in residence.c; buffers by loading. */
 typedef struct plait_residence_device {
     plait_buffer **weights; /* [n_weights] owned buffers of slot PLAIT_SLOT_WEIGHTS + i; NULL until loaded */
     uint64_t *weight_bytes; /* [n_weights] their sizes, known from the start */
@@ -109,6 +111,8 @@ typedef struct plait_residence_index {
     uint32_t *first;          /* [storage] its first entry + 1, 0: none */
 } plait_residence_index;
 
+/* Immutable once it is loaded, but for plait_residence_write_weight. Shared by plans, states and caches through its
+ * references. */
 struct plait_residence {
     atomic_int references;
     plait_context *context;
@@ -175,6 +179,7 @@ plait_status plait_encode_offer(const plait_residence *residence, int device, co
 plait_status plait_place_nobody(const plait_context *context, const plait_graph *graph, uint32_t node,
                                 const plait_plan *bound);
 
+/* Buffers of all states of a session. Whoever runs a plan with it has it alone meanwhile. */
 struct plait_session_state {
     plait_residence *residence; /* Retained. */
     plait_buffer **buffers;     /* one a device of the context; NULL where there is no state */
@@ -201,12 +206,14 @@ typedef struct plait_plan_value {
     bool came;      /* another queue had written it before a launch touched it: `first` is of that */
 } plait_plan_value;
 
+/* Where a node runs. Written by place.c and moves.c, carried over to the plan's own graph by copies.c. */
 typedef struct plait_placement {
     int device;
     plait_cause cause;
     const char *reason; /* why the preferred device was not taken; "" otherwise. In the plan's arena */
 } plait_placement;
 
+/* What a command does. `item` is an index in the plan's table for that kind. */
 typedef enum plait_step_kind {
     PLAIT_STEP_WRITE_INPUT, /* the host's bytes -> SLOT_INPUTS of a device; `item`: index in inputs */
     PLAIT_STEP_LAUNCH,      /* `item`: segment */
@@ -241,6 +248,8 @@ typedef struct plait_plan_queue {
     uint64_t touches;            /* devices whose memory its commands read or write, a bit each */
 } plait_plan_queue;
 
+/* A run of neighbouring nodes of one device. segment.c makes nodes and operands, prepare.c the device's answer,
+ * reorder.c may change the order of its groups, memory.c gives scratch a place, compile.c makes the program. */
 typedef struct plait_plan_segment {
     int device;
     uint32_t first_node, n_nodes;
@@ -279,6 +288,8 @@ typedef enum plait_route {
     PLAIT_ROUTE_STAGED /* a READ to the run's staging and a WRITE from there */
 } plait_route;
 
+/* Bytes of a storage on their way from its instance on one device to that on another; one MOVE, or a SEND and a
+ * RECEIVE. */
 typedef struct plait_plan_transfer {
     uint32_t source, target; /* values */
     plait_route route;
@@ -298,12 +309,16 @@ typedef struct plait_plan_input {
     uint64_t host_offset; /* in the run's input staging, when it is written there */
 } plait_plan_input;
 
+/* A tensor that the host may read after the step: `size_bytes` at the bounds, from `source_offset` in the value, to
+ * `host_offset` in the run's staging of outputs. */
 typedef struct plait_plan_output {
     uint32_t output; /* index in the graph's outputs */
     uint32_t value;
     uint64_t host_offset, size_bytes, source_offset;
 } plait_plan_output;
 
+/* Sizes of what the plan takes on a device: the arena, its lower bound, inputs of one step; and how many groups it
+ * launches. */
 typedef struct plait_plan_device {
     uint64_t arena_bytes, bound_bytes, input_bytes;
     int32_t n_positions;
@@ -325,6 +340,8 @@ typedef enum plait_plan_pass {
     PLAIT_PASS_COUNT
 } plait_plan_pass;
 
+/* Tables that passes fill, in the plan's arena; nothing in it changes once it is made. They refer to one another by index,
+ * so that growing one breaks no other. */
 struct plait_plan {
     atomic_int references;
     plait_context *context;
@@ -375,6 +392,7 @@ plait_status plait_plan_prove(plait_plan *plan);
  * denied afterwards, and another plan can be made. */
 plait_status plait_plan_complete(plait_plan *plan);
 
+/* Two steps in flight keep the host and one device busy at once; more are for pipelines of several devices. */
 enum { PLAIT_PLAN_DEPTH = 2, PLAIT_PLAN_MAX_DEPTH = 16 };
 /* Steps in flight that the options ask for. */
 static inline int plait_plan_depth(const plait_plan_options *options) {

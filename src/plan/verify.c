@@ -410,7 +410,7 @@ static plait_status check_resident(proof *p) {
         const plait_plan_value *value = &plan->values[v];
         if (value->slot == PLAIT_SLOT_ARENA || value->slot == PLAIT_SLOT_INPUTS) continue;
         const plait_resident *entry = plait_plan_resident(plan, value->storage, value->device);
-        const char *name = value_name(plan, v); /* mostly the very string that the entry borrows */
+        const char *name = value_name(plan, v);
         bool there = entry && entry->slot == value->slot && entry->offset == value->offset &&
                      entry->size_bytes == value->size_bytes && entry->encoding == value->encoding &&
                      (entry->name == name || strcmp(entry->name, name) == 0);

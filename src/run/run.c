@@ -391,8 +391,7 @@ plait_status plait_run_wait(plait_run *run) {
     return fail_run(run, plait_error_context(status, "run of %s", run->plan->name));
 }
 
-/* Outputs lie in the place of the last step, which the step after the next but one (with the usual depth of 2) will use
- * again. */
+/* Outputs lie in the place of the last step, which is used again `depth` steps later. */
 plait_status plait_run_output_at(plait_run *run, int index, const void **out_bytes,
                                  uint64_t *out_size_bytes) {
     const plait_plan *plan = run->plan;
