@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* IMAGES_BYTES: more than any cache holds. RUNS_NS: how long a command is repeated, at least MIN_RUNS and at most
+ * MAX_RUNS times. */
 enum { MAX_IMAGES = 48, MIN_RUNS = 5, MAX_RUNS = 400 };
 #define IMAGES_BYTES ((uint64_t)256 << 20)
 #define RUNS_NS      ((uint64_t)50000000)
@@ -25,6 +27,7 @@ typedef struct timing {
     double median_ns, least_ns;
 } timing;
 
+/* From submit to the end of synchronise, one command at a time: what a host pays for it. */
 static plait_status time_commands(plait_queue *queue, const plait_command *commands, int n, timing *out) {
     double times[MAX_RUNS];
     uint64_t start = plait_time_ns(), now = start;
@@ -41,6 +44,8 @@ static plait_status time_commands(plait_queue *queue, const plait_command *comma
     return PLAIT_OK;
 }
 
+/* Times of all groups of a case add up, for each segment of it is timed by itself. More images are a wish: with one,
+ * weights may come from a cache. */
 plait_status plait_conf_time_launch(const plait_conf_built *b, plait_buffer *scratch) {
     plait_conf_work *w = b->w;
     const plait_device_vtable *v = w->c->v;
@@ -70,11 +75,13 @@ plait_status plait_conf_time_launch(const plait_conf_built *b, plait_buffer *scr
 
 /* ---- limits ---- */
 
+/* Of the least time: a limit is what nothing goes beyond, so the fastest run is the best estimate. */
 static void keep_larger(double *best, double amount, double ns) {
     double per_s = ns > 0 ? amount / ns * 1e9 : 0;
     if (per_s > *best) *best = per_s;
 }
 
+/* Bytes are counted twice: read and written. */
 static plait_status time_copy(plait_conf *c) {
     plait_buffer *a = NULL, *b = NULL;
     timing t = {0, 0};
@@ -110,6 +117,8 @@ static plait_status time_product(plait_conf *c, plait_dtype dtype, int64_t k, in
     return status == PLAIT_UNSUPPORTED || status == PLAIT_OUT_OF_MEMORY ? PLAIT_OK : status;
 }
 
+/* One column for the rate of memory, many for that of arithmetic, in several types, of which the device may lack
+ * some. */
 plait_status plait_conf_measure(plait_conf *c) {
     static const plait_dtype types[] = {PLAIT_F32, PLAIT_F16, PLAIT_BF16, PLAIT_Q8_0, PLAIT_Q4_0, PLAIT_Q4_K};
     PLAIT_TRY(time_copy(c));

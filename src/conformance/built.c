@@ -1,4 +1,5 @@
-/* From nodes of the bench to programs. Invariant: what `prepare` decides is checked before anything is compiled. */
+/* From nodes of the bench to programs, as a planner takes them. Not here: the nodes' data (work.c), what results must
+ * be (case.c, segments.c). Invariant: what `prepare` decides is checked before anything is compiled. */
 #include "conformance/built.h"
 
 #include "base/alloc.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the reverse order of making; a build that never began has no bench. */
 void plait_conf_built_deinit(plait_conf_built *b) {
     if (!b->w) return;
     const plait_device_vtable *v = b->w->c->v;
@@ -28,6 +30,7 @@ static bool is_elided(const plait_conf_built *b, uint32_t value) {
     return false;
 }
 
+/* By value, since views of one value are one to a planner. */
 static bool touches(const plait_segment_node *node, uint32_t value) {
     for (int i = 0; i < node->n_inputs; i++)
         if ((node->present >> i & 1u) && node->inputs[i].value == value) return true;
@@ -36,6 +39,8 @@ static bool touches(const plait_segment_node *node, uint32_t value) {
     return false;
 }
 
+/* By storage and view, which is what tells before addresses are known. Packed operands are taken as long as in file
+ * form; only weights are packed, and nothing writes those. */
 static bool overlap(const plait_segment_operand *a, const plait_segment_operand *b) {
     uint64_t a_end = a->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&a->shape), 0);
     uint64_t b_end = b->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&b->shape), 0);
@@ -70,7 +75,8 @@ static plait_status check_groups(const plait_conf_built *b) {
     return PLAIT_OK;
 }
 
-/* `place` gets the place of each node in the order. */
+/* `place` gets the place of each node in the order. Of two nodes that depend on each other the earlier one of the
+ * segment stays the earlier one; all pairs are looked at, 48 nodes at most. */
 static plait_status check_order(const plait_conf_built *b, int place[PLAIT_CONF_MAX_NODES]) {
     for (int n = 0; n < b->segment.n_nodes; n++) place[n] = -1;
     for (int k = 0; k < b->segment.n_nodes; k++) {
@@ -90,12 +96,14 @@ static plait_status check_order(const plait_conf_built *b, int place[PLAIT_CONF_
     return PLAIT_OK;
 }
 
+/* Groups are one behind the other, as check_groups has found. */
 static int group_of(const plait_conf_built *b, int place) {
     int g = 0;
     while (b->prepared.groups[g].first + b->prepared.groups[g].n <= place) g++;
     return g;
 }
 
+/* Within this segment's own copies of the nodes, in which mark_needed has said so. */
 static bool is_needed(const plait_conf_built *b, uint32_t value) {
     for (int n = 0; n < b->segment.n_nodes; n++)
         for (int o = 0; o < b->nodes[n].n_outputs; o++)
@@ -122,6 +130,8 @@ static plait_status check_elided(const plait_conf_built *b, const int *place) {
     return PLAIT_OK;
 }
 
+/* Positions of nodes are found on the way, for what follows. Pairs are only checked for being two values: whether
+ * sharing is right shows in the bytes. */
 plait_status plait_conf_check_prepared(const plait_conf_built *b) {
     int place[PLAIT_CONF_MAX_NODES];
     PLAIT_TRY(check_groups(b));
@@ -148,6 +158,7 @@ static void each_operand(plait_conf_built *b,
     }
 }
 
+/* Elided values have no slot: a device that addresses one reads a slot that does not exist. */
 static void set_address(plait_conf_built *b, plait_segment_operand *operand) {
     bool elided = is_elided(b, operand->value);
     operand->slot = elided ? UINT32_MAX : PLAIT_CONF_SLOT_IMAGE;
@@ -165,7 +176,9 @@ static void life_of(const plait_conf_built *b, uint32_t value, int *first, int *
         }
 }
 
-/* Takes up the pairs that a planner would: the input dies where the output is born. */
+/* Takes up the pairs that a planner would: the input dies where the output is born. A pair is left alone where the
+ * input is a weight or needed, lives on behind the output's first group, has another size, or takes part in another
+ * pair already. */
 static void share(plait_conf_built *b) {
     const plait_conf_value *values = b->w->values;
     for (int k = 0; k < b->prepared.n_shared; k++) {
@@ -185,13 +198,15 @@ static void share(plait_conf_built *b) {
     }
 }
 
+/* As a planner would, with a gap in front that nobody may write. */
 static uint64_t place_behind(uint64_t *total, uint64_t alignment, uint64_t size) {
     uint64_t at = (*total + PLAIT_CONF_GAP_BYTES + alignment - 1) & ~(alignment - 1);
     *total = at + size;
     return at;
 }
 
-/* Scratch of the groups, one behind the other; sharing: all at one place. */
+/* Scratch of the groups, one behind the other; sharing: all at one place, so that what a group leaves behind in its
+ * scratch is another one's rubbish. */
 static void give_scratch(plait_conf_built *b, plait_conf_way way) {
     uint64_t end = 0;
     for (int g = 0; g < b->prepared.n_groups; g++) {
@@ -226,6 +241,8 @@ static void copy_nodes(plait_conf_built *b, int first, int n) {
     }
 }
 
+/* The planner's part between prepare and compile: scratch gets its place, values get addresses, slots get their
+ * number. */
 static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way way) {
     plait_conf_work *w = b->w;
     b->nodes = plait_alloc_array((size_t)n, sizeof *b->nodes);
@@ -259,6 +276,7 @@ plait_status plait_conf_build(plait_conf_work *w, int first, int n, plait_conf_w
 
 /* ---- scratch ---- */
 
+/* The end of scratch is a gap too, so the buffer is never empty. */
 plait_status plait_conf_scratch_create(const plait_conf_built *b, plait_queue *queue, plait_buffer **out) {
     plait_buffer *buffer = NULL;
     const plait_device_vtable *v = b->w->c->v;
@@ -272,6 +290,8 @@ plait_status plait_conf_scratch_create(const plait_conf_built *b, plait_queue *q
     return status;
 }
 
+/* Groups may leave anything in what is theirs; gaps between groups, and in front and behind, must hold what they were
+ * filled with. */
 plait_status plait_conf_scratch_check(const plait_conf_built *b, plait_queue *queue, plait_buffer *scratch) {
     unsigned char *bytes = plait_alloc_array(b->scratch_bytes, 1);
     if (!bytes) return plait_error_memory("conformance", b->scratch_bytes);
@@ -295,6 +315,7 @@ plait_command plait_conf_launch(const plait_program *program, plait_buffer *cons
                            .launch = {.program = program, .slots = slots, .dims = dims}};
 }
 
+/* The scratch's gaps are looked at behind all launches. */
 static plait_status launch_with(plait_conf_built *b, plait_buffer *scratch) {
     plait_conf_work *w = b->w;
     plait_buffer *slots[PLAIT_CONF_SLOTS] = {w->image, scratch};
@@ -304,6 +325,8 @@ static plait_status launch_with(plait_conf_built *b, plait_buffer *scratch) {
     return plait_conf_scratch_check(b, w->c->queue, scratch);
 }
 
+/* `shown` is where values were in this run, for a shared value is not at its own place. Figures are kept after failures
+ * too. */
 static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_way way) {
     plait_conf_built b;
     plait_buffer *scratch = NULL;
@@ -319,6 +342,8 @@ static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_w
     return status;
 }
 
+/* One by one, each node is a segment of its own, and everything that it makes is needed: nothing can be fused, elided
+ * or shared. */
 plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
     if (!out) return plait_error_memory("conformance", w->device_bytes);
     w->launch_ns = w->least_ns = 0;
@@ -331,6 +356,7 @@ plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsig
     return plait_conf_do(w->c->queue, &read, 1);
 }
 
+/* Asked node by node, as a planner asks: what is accepted then must work in the segment. */
 plait_status plait_conf_all_supported(plait_conf *c, const plait_conf_work *w) {
     char reason[160] = "";
     for (int n = 0; n < w->n_nodes; n++) {

@@ -1,4 +1,5 @@
-/* Running one node. Invariant: the reference kernel, the bounds and the device see the same operands and bytes. */
+/* Running one node. Not here: which cases there are (ops.c, shapes.c, failures.c). Invariant: the reference kernel, the
+ * bounds and the device see the same operands and bytes. */
 #include "conformance/case.h"
 
 #include "base/alloc.h"
@@ -15,6 +16,7 @@ bool plait_conf_case_infer(plait_conf_case *test) {
     return plait_op_infer(&test->use) == PLAIT_OK;
 }
 
+/* An example as its op gives it: dense, nothing shared, no named dim. The seed differs from example to example. */
 bool plait_conf_case_init(plait_conf_case *test, const plait_op *op, int which) {
     *test = (plait_conf_case){.which = which, .seed = (uint64_t)(100 * which), .outputs = PLAIT_CONF_FIXED};
     for (int i = 0; i < PLAIT_MAX_INPUTS; i++) {
@@ -41,6 +43,8 @@ static int outermost_axis(const plait_factor_operand *f, const plait_operand *o,
     return axis;
 }
 
+/* An extent with a division that changes nothing, so that devices which ignore a, b or c fail. A dim that is outermost
+ * in one operand and in the middle of another cannot be a named dim. */
 static bool bound_factor(plait_conf_case *test, const plait_factors *f, int factor, int64_t size) {
     const plait_op_use *use = &test->use;
     bool any = false;
@@ -64,7 +68,8 @@ static bool bound_factor(plait_conf_case *test, const plait_factors *f, int fact
     return test->bounded;
 }
 
-/* It is a factor of the results, or, where an op writes in place, of the rows or list that it works off. */
+/* It is a factor of the results, or, where an op writes in place, of the rows or list that it works off. From the
+ * outermost dim inwards: the first that works is taken. */
 bool plait_conf_case_bind(plait_conf_case *test) {
     plait_factors f;
     int64_t sizes[PLAIT_MAX_FACTORS];
@@ -98,7 +103,8 @@ static void desk_deinit(desk *d) {
     plait_conf_work_deinit(&d->w);
 }
 
-/* The packing that a product with this weight gets, if any. */
+/* The packing that a product with this weight gets, if any. A device without packings leaves the weight in file form:
+ * then that is what is tested. */
 static void pack_weight(plait_conf *c, desk *d) {
     const plait_operand *weight = &d->test->use.inputs[0];
     struct plait_weight_reader reader = {d->test->use.op, 0, true};
@@ -110,6 +116,7 @@ static void pack_weight(plait_conf *c, desk *d) {
         plait_conf_encode(&d->w, d->inputs[0], &offers[0]);
 }
 
+/* Quantised inputs are weights, which is what they are in models. All outputs are needed, so none may be left out. */
 static plait_status build(plait_conf *c, desk *d) {
     const plait_conf_case *test = d->test;
     const plait_op_use *use = &test->use;
@@ -130,6 +137,7 @@ static plait_status build(plait_conf *c, desk *d) {
     return plait_conf_freeze(&d->w);
 }
 
+/* Ids are I32 in every op. */
 static void copy_numbers(const plait_operand *from, const plait_operand *to) {
     PLAIT_REF_ROWS(from, i1, i2, i3)
     for (int64_t i = 0; i < from->dims[0]; i++)
@@ -154,6 +162,8 @@ static plait_status fill_control(desk *d, plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* All inputs get numbers first, those with run-time data as well: what the example does not set is then defined. Filled
+ * at the bounds, so that bytes behind a named dim's value are numbers too, which must not be read into the result. */
 static plait_status fill_inputs(plait_conf *c, desk *d) {
     plait_op_use use = d->test->use;
     for (int i = 0; i < use.n_inputs; i++) {
@@ -165,7 +175,8 @@ static plait_status fill_inputs(plait_conf *c, desk *d) {
     return use.op->example_data ? fill_control(d, &use) : PLAIT_OK;
 }
 
-/* Bounds of every output, from the inputs as they are before the node runs. */
+/* Bounds of every output, from the inputs as they are before the node runs. An op without a tolerance must give the
+ * reference's numbers. */
 static plait_status find_limits(desk *d) {
     plait_op_use use = plait_conf_host_use(&d->w, &d->w.nodes[0]);
     size_t bytes = use.op->reference_scratch ? use.op->reference_scratch(&use) : 0;
@@ -184,6 +195,7 @@ static plait_status find_limits(desk *d) {
     return status;
 }
 
+/* Outputs within their bounds, and everything else as it was. */
 static plait_status compare(plait_conf *c, desk *d, const unsigned char *image) {
     for (int o = 0; o < d->test->use.n_outputs; o++)
         PLAIT_TRY(plait_error_context(
@@ -204,6 +216,8 @@ static plait_status time_it(plait_conf *c, desk *d, plait_conf_way way) {
     return PLAIT_OK;
 }
 
+/* Twice on the device before the reference runs in the host image, which is where both uploads come from. The two
+ * images must be the same bytes, gaps included. */
 static plait_status run(plait_conf *c, desk *d) {
     plait_conf_way way = d->test->share ? PLAIT_CONF_SHARING : PLAIT_CONF_SINGLE;
     PLAIT_TRY(fill_inputs(c, d));
@@ -222,6 +236,7 @@ static plait_status run(plait_conf *c, desk *d) {
     return plait_error_context(plait_conf_same(again, once, d->w.device_bytes, "image"), "a second run");
 }
 
+/* Asked with file form, which every device must take that supports the op for a weight it may pack. */
 static bool supported(plait_conf *c, const plait_conf_case *test, char *reason, size_t reason_bytes) {
     plait_encoding encodings[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
     return c->v->supports(c->device, &test->use, encodings, reason, reason_bytes);

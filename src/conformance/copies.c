@@ -1,5 +1,9 @@
-/* Moving bytes: writes, reads, copies and fills of every size, at odd places, in one, two and three dims, each against a
- * host image of every buffer that takes part; and what leaves its region or buffer, which must be refused whole. */
+/* Moving bytes: writes, reads, copies and fills of every size, at odd places, in one, two and three dims, each against
+ * a host image of every buffer that takes part; and what leaves its region or buffer, which must be refused whole. Not
+ * here: order and time (queues.c, events.c), copies between devices (peers.c).
+ *
+ * Invariant: after each step all buffers are what their images say, so a byte that was written beside its target shows,
+ * wherever it fell. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "conformance/kit.h"
@@ -25,8 +29,11 @@ typedef struct table {
     unsigned char *images[N_BUFFERS];
 } table;
 
+/* One of a size that is no power of two, one just above one, one smaller than a cache line. */
 static const uint64_t buffer_sizes[N_BUFFERS] = {5000, 4099, 61};
 
+/* Three buffers with different patterns, of different usages, which a device may place differently. `flags`: of the
+ * queue that moves everything. */
 static plait_status lay_table(plait_conf *c, plait_conf_kit *kit, uint32_t flags, table *t) {
     *t = (table){.c = c, .kit = kit};
     PLAIT_TRY(plait_conf_queue(kit, c->device, flags, &t->queue));
@@ -49,6 +56,7 @@ static plait_status expect_table(table *t, const char *what) {
 
 /* ---- one dim ---- */
 
+/* A number below the limit; 24 of the generator's 32 bits, for the lowest ones repeat soon. */
 static uint32_t draw(uint32_t *state, uint32_t limit) {
     *state = *state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(*state >> 8) * limit >> 24);
@@ -61,7 +69,7 @@ typedef struct batch {
     uint64_t sizes[MAX_LIST], moved[MAX_LIST];
 } batch;
 
-/* A copy within one buffer, of bytes that do not overlap. */
+/* A copy within one buffer, of bytes that do not overlap: source and target in different halves, either way round. */
 static void draw_apart(uint32_t *state, uint64_t size, uint64_t *from, uint64_t *to, uint64_t *n) {
     uint64_t half = size / 2;
     *n = draw(state, (uint32_t)half);
@@ -72,7 +80,9 @@ static void draw_apart(uint32_t *state, uint64_t size, uint64_t *from, uint64_t 
     *to = up ? high : low;
 }
 
-/* Adds a random command to the list and does the same to the images. What a read brings is checked afterwards. */
+/* Adds a random command to the list and does the same to the images, in the order of the list, so the images are what
+ * the device must have at its end. What a read brings is checked afterwards. Sizes behind pointers are smaller than the
+ * regions, and lie in the batch, which outlives the list. */
 static void draw_command(table *t, batch *l, int k, uint32_t *state) {
     uint32_t kind = draw(state, 5), b = draw(state, N_BUFFERS), other = draw(state, N_BUFFERS);
     uint64_t size = buffer_sizes[b], n = draw(state, (uint32_t)size + 1),
@@ -117,6 +127,9 @@ static plait_status check_read(const batch *l, int k, const unsigned char *expec
     return plait_conf_all(host + l->moved[k], GUARD, GUARD_BYTES, "host memory behind a read's target");
 }
 
+/* Lists of up to six commands that depend on each other as it comes. Where a read stands in the list, its region is
+ * copied from the image at that moment. Images are compared every fourth list, so that most lists follow each other
+ * without a read of everything in between. */
 static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     unsigned char *snapshots;
@@ -144,6 +157,7 @@ static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void 
     return expect_table(&t, "a buffer after random commands");
 }
 
+/* From offsets that change with the size, so that alignments of source and target combine in many ways. */
 static plait_status one_size(table *t, uint64_t n) {
     unsigned char back[MAX_BYTES];
     uint64_t from = (n * 7) % (buffer_sizes[0] - n + 1), to = (n * 5) % (buffer_sizes[1] - n + 1);
@@ -168,7 +182,8 @@ static plait_status all_sizes(plait_conf *c, plait_conf_kit *kit, const void *us
     return expect_table(&t, "a buffer after copies");
 }
 
-/* Nothing moves nothing, wherever it does so. */
+/* Nothing moves nothing, wherever it does so. At the very end of a buffer, in a buffer of no bytes, without host
+ * memory, with a size of 0 behind a pointer: none of it is a failure, and none of it moves anything. */
 static plait_status nothing(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t zero = 0;
     table t;
@@ -243,6 +258,7 @@ static const geometry geometries[] = {
 
 typedef void row_fn(const plait_box *box, uint64_t source, uint64_t target, void *user);
 
+/* By the definition of a box, row by row: what everything else is compared with. Boxes of no bytes a row have none. */
 static void each_row(const plait_box *box, row_fn *f, void *user) {
     for (uint64_t p = 0; p < box->n_planes && box->row_bytes; p++)
         for (uint64_t r = 0; r < box->n_rows; r++)
@@ -268,6 +284,7 @@ typedef struct cut {
     int n;
 } cut;
 
+/* The row as a command of its own. */
 static void cut_row(const plait_box *box, uint64_t source, uint64_t target, void *user) {
     cut *k = user;
     plait_command row = k->whole;
@@ -286,6 +303,7 @@ static void cut_row(const plait_box *box, uint64_t source, uint64_t target, void
     k->rows[k->n++] = row;
 }
 
+/* For a device without boxes the rows go one by one: it must move the same bytes, and planners do so too. */
 static plait_status move_box(table *t, const plait_box *box, const plait_command *command) {
     cut k = {.whole = *command};
     if (t->c->info.caps & PLAIT_CAP_BOXES) return plait_conf_do(t->queue, command, 1);
@@ -300,6 +318,8 @@ static uint64_t target_span(const plait_box *box) {
     return plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
 }
 
+/* The whole span of the source is filled, gaps included: a device that moves gaps writes them beside the target's
+ * rows. */
 static plait_status box_write(table *t, const geometry *g, unsigned char *host) {
     plait_command write = plait_conf_write(t->buffers[1], g->target, host, target_span(&g->box));
     sides s = {t->images[1] + g->target, host};
@@ -310,6 +330,7 @@ static plait_status box_write(table *t, const geometry *g, unsigned char *host) 
     return expect_table(t, "a buffer after a write of a box");
 }
 
+/* Host memory beyond the rows must stay: it is compared up to its end. */
 static plait_status box_read(table *t, const geometry *g, unsigned char *host) {
     unsigned char expected[MAX_BYTES];
     plait_command read = plait_conf_read(t->buffers[0], g->source, host, source_span(&g->box));
@@ -323,6 +344,7 @@ static plait_status box_read(table *t, const geometry *g, unsigned char *host) {
     return expect_table(t, "a buffer after a read of a box");
 }
 
+/* The regions are as long as the spans, and no longer. */
 static plait_status box_copy(table *t, const geometry *g, int target) {
     plait_command copy = plait_conf_copy(t->buffers[0], g->source, t->buffers[target], g->target, 0);
     sides s = {t->images[target] + g->target, t->images[0] + g->source};
@@ -336,6 +358,7 @@ static plait_status box_copy(table *t, const geometry *g, int target) {
 
 typedef enum box_way { BOX_WRITE, BOX_READ, BOX_COPY } box_way;
 
+/* The last geometry is made to fit between its own rows, so it is copied within one buffer as well. */
 static plait_status boxes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     unsigned char *host;
@@ -358,7 +381,8 @@ static plait_status boxes(plait_conf *c, plait_conf_kit *kit, const void *user) 
     return PLAIT_OK;
 }
 
-/* Random boxes that fit, several in a list. */
+/* Random boxes that fit, several in a list. Pitches larger than what they step over, at random; boxes that do not fit
+ * are left out. */
 static plait_status random_boxes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     uint32_t state = 5;
@@ -389,6 +413,8 @@ static plait_status random_boxes(plait_conf *c, plait_conf_kit *kit, const void 
 
 /* ---- outside ---- */
 
+/* On a queue of its own, which has failed afterwards. Nothing may have been moved, not even the part that would have
+ * fitted. */
 static plait_status refused(table *t, const plait_command *command, const char *what) {
     plait_queue *queue;
     PLAIT_TRY(plait_conf_queue(t->kit, t->c->device, 0, &queue));
@@ -399,6 +425,8 @@ static plait_status refused(table *t, const plait_command *command, const char *
     return expect_table(t, what);
 }
 
+/* Beyond the buffer, behind it, sizes that overflow when they are added, and sizes behind pointers that are more than
+ * the region has. Each is OUT_OF_RANGE. */
 static plait_status outside(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t eleven = 11, most = UINT64_MAX;
     table t;
@@ -433,6 +461,8 @@ static plait_status outside(plait_conf *c, plait_conf_kit *kit, const void *user
     return PLAIT_OK;
 }
 
+/* What counts is what a side spans, not what it moves. Pitches whose products overflow 64 bits must not come out
+ * small. */
 static plait_status boxes_outside(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const plait_box beyond = {8, 7, 1, 9, 63, 9, 63}, fine = {4, 3, 2, 5, 20, 5, 20};
     static const plait_box row_overflow = {1, UINT64_MAX / 2, 1, 8, 8, 8, 8};

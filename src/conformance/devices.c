@@ -1,19 +1,26 @@
 /* The device itself: facts that stay, options, health, objects that are no objects, several devices of a kind at once,
- * and the small optional slots. */
+ * and the small optional slots. Not here: memory figures (memory.c), two devices that work together (peers.c), loss
+ * (life.c).
+ *
+ * Invariant: checks need no more of a device than its must-haves; what else they ask for may be lacking. */
 #include "base/os.h"
 #include "base/size.h"
 #include "conformance/kit.h"
 
 #include <string.h>
 
+/* BYTES is no multiple of anything: the last bytes of a transfer are moved by other code than the first. */
 enum { N_THREADS = 4, N_DEVICES = 3, ROUNDS = 20, BYTES = 777 };
 
 /* ---- facts ---- */
 
+/* Texts of describe are arrays; one without an end makes every printf read on. */
 static bool ends_within(const char *text, size_t bytes) {
     return memchr(text, '\0', bytes) != NULL;
 }
 
+/* What planners compute with: an alignment that is no power of two, or more free bytes than there are, would lead them
+ * astray. */
 static plait_status facts_make_sense(const plait_conf *c, const plait_device_info *info) {
     const uint32_t known = PLAIT_CAP_MAPPED | PLAIT_CAP_BOXES | PLAIT_CAP_FOREIGN_WAITS;
     PLAIT_CONF_EXPECT(ends_within(info->kind, sizeof info->kind) &&
@@ -40,6 +47,8 @@ static plait_status facts_make_sense(const plait_conf *c, const plait_device_inf
     return PLAIT_OK;
 }
 
+/* The struct is filled with rubbish first, so that a field that describe leaves alone shows as a change. Free memory is
+ * the one fact that may move. */
 static plait_status facts_stay(const plait_conf *c, const plait_device_info *first) {
     plait_device_info again;
     memset(&again, 0xEE, sizeof again);
@@ -58,6 +67,7 @@ static plait_status facts_stay(const plait_conf *c, const plait_device_info *fir
     return PLAIT_OK;
 }
 
+/* Of several threads at once: describe and health may be called by any thread at any time. */
 static plait_status ask_often(void *user, int index) {
     const plait_conf *c = user;
     (void)index;
@@ -74,6 +84,8 @@ static plait_status check_facts(plait_conf *c, void *user) {
 
 /* ---- options ---- */
 
+/* create is called directly, past the registry: the kind itself must refuse. Where it made a device after all, that one
+ * is destroyed before the failure is told. */
 static plait_status check_options(plait_conf *c, void *user) {
     const char *const bad[] = {"no-such-key=1"};
     plait_device *device = c->device;
@@ -90,6 +102,8 @@ static plait_status check_options(plait_conf *c, void *user) {
 
 /* ---- objects that are none ---- */
 
+/* Destroying nothing is allowed: constructors that fail halfway rely on it. A zeroed `prepared` is what such a
+ * constructor has. */
 static plait_status check_null(plait_conf *c, void *user) {
     plait_prepared prepared = {0};
     (void)user;
@@ -105,7 +119,9 @@ static plait_status check_null(plait_conf *c, void *user) {
 
 /* ---- several devices ---- */
 
-/* Work on a device of one's own: bytes go in, around and out. */
+/* Work on a device of one's own: bytes go in, around and out. A write, a copy within the buffer and a read in one list,
+ * again and again: enough to find devices of one kind that share something they should not. Everything is destroyed in
+ * the order of the contract, whatever happens. */
 static plait_status use_device(plait_device *device, uint32_t seed) {
     const plait_device_vtable *v = device->vtable;
     unsigned char in[BYTES], out[BYTES] = {0};
@@ -136,6 +152,7 @@ static plait_status use_one_of(void *user, int index) {
     return use_device(devices[index], (uint32_t)index + 1);
 }
 
+/* Each on a thread of its own. Then one goes while the others stay, the suite's among them. */
 static plait_status several(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_device *devices[N_DEVICES];
     (void)user;
@@ -153,6 +170,8 @@ static plait_status several(plait_conf *c, plait_conf_kit *kit, const void *user
 
 /* ---- small optional slots ---- */
 
+/* Outputs begin with a number that no clock shows, which a refusal must leave. The host's time must be of the call
+ * itself, or traces of two clocks cannot be laid together. */
 static plait_status check_clock(plait_conf *c, void *user) {
     uint64_t device[2] = {7, 7}, host[2] = {7, 7};
     (void)user;
@@ -173,6 +192,8 @@ static plait_status check_clock(plait_conf *c, void *user) {
     return PLAIT_OK;
 }
 
+/* A name is copied: the text is overwritten before the objects are used again. Only the first call may be refused as a
+ * whole slot. */
 static plait_status names(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *buffer;
     plait_event *event;

@@ -1,5 +1,8 @@
-/* Events: timelines that only grow, waits of the host with and without a limit, signals and failures that the host gives,
- * waits of one queue for another; and that a signal comes neither before nor long after what it stands for. */
+/* Events: timelines that only grow, waits of the host with and without a limit, signals and failures that the host
+ * gives, waits of one queue for another; and that a signal comes neither before nor long after what it stands for. Not
+ * here: events of another device (peers.c), what a failing queue does to its events (failures.c).
+ *
+ * Invariant: values that signals point to outlive the check, in the kit or as constants. */
 #include "base/os.h"
 #include "base/size.h"
 #include "conformance/kit.h"
@@ -9,6 +12,7 @@
 enum { ROUNDS = 100, LARGE = 4 << 20, N_WAITERS = 4, N_EVENTS = 60 };
 #define MILLISECOND ((uint64_t)1000000)
 
+/* numbers[i] is i, at an address that stays. */
 static const uint64_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 static plait_status expect_value(plait_conf *c, plait_event *event, uint64_t expected) {
@@ -21,6 +25,8 @@ static plait_status expect_value(plait_conf *c, plait_event *event, uint64_t exp
 
 /* ---- the timeline ---- */
 
+/* Values grow by leaps, up to the largest but one: a device that keeps 32 bits fails. A value between the last and this
+ * one is reached by this one; old values stay reached. */
 static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t values[] = {1, 5, 9, (uint64_t)1 << 40, UINT64_MAX - 1};
     plait_event *event;
@@ -42,7 +48,8 @@ static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *use
     return PLAIT_OK;
 }
 
-/* Smaller and equal values change nothing, whoever signals them. */
+/* Smaller and equal values change nothing, whoever signals them. Smaller ones from the same queue and from the host, in
+ * every order; 0 too. */
 static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_event *event;
     plait_queue *queue;
@@ -61,6 +68,8 @@ static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *u
     return expect_value(c, event, 8);
 }
 
+/* A limit of 0 asks and does not wait. Neither too early nor much too late, which on a busy machine can only be a
+ * matter of seconds. */
 static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t limits[] = {0, 1, 3 * MILLISECOND};
     plait_event *event;
@@ -83,7 +92,8 @@ static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user
 
 /* ---- neither early nor late ---- */
 
-/* When an event says so, the bytes are there: of a read to the host, and of a copy for another queue. */
+/* When an event says so, the bytes are there: of a read to the host, and of a copy for another queue. Large enough that
+ * an event which comes with the submission, and not with the end, is seen by far. The waiting list goes first. */
 static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *first, *second;
     plait_event *copied, *read;
@@ -119,7 +129,8 @@ static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *us
     return PLAIT_OK;
 }
 
-/* A signal is seen while its queue has other things to do: here it waits for the host, who waits for the signal. */
+/* A signal is seen while its queue has other things to do: here it waits for the host, who waits for the signal. A
+ * device that makes signals known only when a list is done would stand for ever. */
 static plait_status not_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queue;
     plait_event *done, *gate;
@@ -145,7 +156,8 @@ static plait_status not_late(plait_conf *c, plait_conf_kit *kit, const void *use
     return c->v->synchronise(queue);
 }
 
-/* The waiting queue gets its commands first. */
+/* The waiting queue gets its commands first: nothing has been submitted yet that would signal. It must neither fail nor
+ * go on. */
 static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queues[2];
     plait_event *events[2];
@@ -164,7 +176,9 @@ static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void 
     return plait_conf_await(c, events[1], 2, "a queue that waited for a later signal");
 }
 
-/* Two queues take turns in adding to one another's byte: each round copies what the other one wrote. */
+/* Two queues take turns in adding to one another's byte: each round copies what the other one wrote. Queue 0 waits for
+ * the round before, queue 1 for this one, so each signal is awaited exactly once, a hundred times; a single one lost or
+ * early ends it. */
 static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queues[2];
     plait_event *events[2];
@@ -206,6 +220,7 @@ typedef struct waiting {
     plait_event *event;
 } waiting;
 
+/* N_WAITERS threads wait for values of their own, one more signals them all. */
 static plait_status wait_for_one(void *user, int index) {
     waiting *w = user;
     if (index == N_WAITERS) { /* the one who signals */
@@ -235,6 +250,7 @@ static plait_status host_signal(plait_conf *c, plait_conf_kit *kit, const void *
 
 #define FAILS(call, what) (plait_conf_forget_message(), expect_failure((call), (what)))
 
+/* With the host's own reason, in its words. */
 static plait_status expect_failure(plait_status status, const char *what) {
     PLAIT_TRY(plait_conf_failed(status, PLAIT_CANCELLED, what));
     PLAIT_CONF_EXPECT(strstr(plait_error_message(), "told so by the suite"), "%s: the message is \"%.200s\"",
@@ -242,7 +258,8 @@ static plait_status expect_failure(plait_status status, const char *what) {
     return PLAIT_OK;
 }
 
-/* The host ends a timeline: what was reached stays, everything else fails with the first reason, now and later. */
+/* The host ends a timeline: what was reached stays, everything else fails with the first reason, now and later. A queue
+ * that waited fails with it, and so do its events; its other commands have no effect. */
 static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_error_record first = {PLAIT_CANCELLED, "told so by the suite"},
                        other = {PLAIT_IO, "another reason, later"};
@@ -297,6 +314,7 @@ static plait_status one_event(plait_conf *c, plait_queue *queue) {
     return status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&failure);
 }
 
+/* A queue for each thread, since calls on one come from one thread at a time. */
 static plait_status come_and_go(void *user, int index) {
     plait_conf *c = user;
     plait_queue *queue = NULL;
@@ -307,6 +325,7 @@ static plait_status come_and_go(void *user, int index) {
     return status;
 }
 
+/* An event may be destroyed right after the wait for its only signal: whoever signalled must be done with it. */
 static plait_status check_short_lives(plait_conf *c, void *user) {
     (void)user;
     return plait_conf_parallel(3, come_and_go, c);

@@ -1,6 +1,8 @@
-/* Failures: a command that cannot be executed fails its queue, with a message, for good; waits on the queue's events return
- * it, queues that wait for them fail likewise; other queues and the device go on. A launch that is misused, and ids that are
- * out of range, are failures too. */
+/* Failures: a command that cannot be executed fails its queue, with a message, for good; waits on the queue's events
+ * return it, queues that wait for them fail likewise; other queues and the device go on. A launch that is misused, and
+ * ids that are out of range, are failures too. Not here: loss of the whole device (life.c).
+ *
+ * Invariant: the suite's own queue never fails here: what fails has a queue of its own. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "conformance/built.h"
@@ -35,6 +37,7 @@ static plait_status set_scene(plait_conf *c, plait_conf_kit *kit, uint32_t flags
     return plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &s->buffer);
 }
 
+/* The failure that every device must notice: one byte more than the buffer has. */
 static plait_command beyond(const scene *s) {
     return plait_conf_fill(s->buffer, 32, 33, 1);
 }
@@ -42,7 +45,8 @@ static plait_command beyond(const scene *s) {
 /* ---- a command that fails ---- */
 
 /* After `bad` the queue has failed: what is in front of it was done, what is behind it is not, and every wait says why,
- * however often it is asked. */
+ * however often it is asked. The value that was reached before counts as reached, though a query of the event fails.
+ * The bytes are read through another queue, which goes on. */
 static plait_status fail_with(scene *s, plait_command bad) {
     plait_conf *c = s->c;
     unsigned char back[BYTES];
@@ -67,12 +71,14 @@ static plait_status fail_with(scene *s, plait_command bad) {
     return plait_conf_all(back, 0, BYTES, "bytes behind a command that failed");
 }
 
+/* On queues of every kind; an INLINE queue's submit must not fail, for the failure is the queue's. */
 static plait_status region(plait_conf *c, plait_conf_kit *kit, const void *user) {
     scene s;
     PLAIT_TRY(set_scene(c, kit, *(const uint32_t *)user, &s));
     return fail_with(&s, beyond(&s));
 }
 
+/* A size behind a pointer is known only when the command runs, so submit cannot refuse it. */
 static plait_status size(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t too_many = 17;
     static unsigned char host[BYTES]; /* never written, and there while commands are in flight */
@@ -84,7 +90,8 @@ static plait_status size(plait_conf *c, plait_conf_kit *kit, const void *user) {
     return fail_with(&s, bad);
 }
 
-/* Lists that come after the failure are accepted and fail likewise; so do the events that they would have signalled. */
+/* Lists that come after the failure are accepted and fail likewise; so do the events that they would have signalled:
+ * somebody may wait for them who knows nothing of the failure. */
 static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *user) {
     scene s;
     plait_event *later;
@@ -109,7 +116,8 @@ static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *use
     return plait_conf_all(back, 7, BYTES, "bytes that a failed queue was to write later");
 }
 
-/* A queue that waits for a failed one fails with its status and message; a third one, that does not, goes on. */
+/* A queue that waits for a failed one fails with its status and message; a third one, that does not, goes on. The
+ * message may gain words on its way, and must keep its own. */
 static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *user) {
     scene s;
     plait_queue *waiting;
@@ -141,7 +149,8 @@ static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *us
 
 /* ---- programs ---- */
 
-/* add(x, x) over [8, n], n up to 4. */
+/* add(x, x) over [8, n], n up to 4. Made without the bench: x at 0 and the result at 128 of slot 0, scratch in slot 1
+ * from its start. */
 static plait_status small_program(plait_conf *c, plait_program **out) {
     static const int64_t bound = 4;
     plait_op_use use;
@@ -183,6 +192,7 @@ static plait_status small_program(plait_conf *c, plait_program **out) {
     return status;
 }
 
+/* A queue for each launch: those that are misused leave a failed one behind. */
 static plait_status launch_on(plait_conf *c, const plait_program *program, plait_buffer *const *slots,
                               int64_t n) {
     plait_queue *queue = NULL;
@@ -195,6 +205,7 @@ static plait_status launch_on(plait_conf *c, const plait_program *program, plait
     return status;
 }
 
+/* Any status will do, as long as there is one, and a message. */
 static plait_status refuse(plait_conf *c, const plait_program *program, plait_buffer *const *slots, int64_t n,
                            const char *what) {
     plait_conf_forget_message();
@@ -203,6 +214,7 @@ static plait_status refuse(plait_conf *c, const plait_program *program, plait_bu
     return plait_conf_failed(status, status, what);
 }
 
+/* Right launches before, between and after: a refusal must leave the program and its buffers usable. */
 static plait_status misuse(plait_conf *c, const plait_program *program, plait_buffer *right,
                            plait_buffer *small) {
     plait_buffer *slots[2] = {right, right}, *none[2] = {NULL, NULL}, *shorts[2] = {small, small};
@@ -256,6 +268,7 @@ static plait_status run_reference(plait_conf_work *w, bool *out_noticed) {
     return PLAIT_OK;
 }
 
+/* The example's own ids first, then one of them far out of range. The node has a name that no other has. */
 static plait_status draw_bad_id(plait_conf_work *w, const bad_id_case *b, int *out_first) {
     const plait_op_use *use = &b->test.use;
     int inputs[PLAIT_MAX_INPUTS];
@@ -280,7 +293,9 @@ static plait_status draw_bad_id(plait_conf_work *w, const bad_id_case *b, int *o
     return PLAIT_OK;
 }
 
-/* The launch fails and names its node; what it wrote is what the reference wrote. */
+/* The launch fails and names its node; what it wrote is what the reference wrote: zeros or nothing for the bad id, and
+ * everything else as usual. Where the reference itself does not mind the number, there is nothing to check. The image
+ * is read by a queue that has not failed. */
 static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_case *b) {
     unsigned char *image, *back;
     bool noticed = false;
@@ -315,6 +330,7 @@ static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_c
     return plait_conf_untouched(w, back);
 }
 
+/* The suite's queue is replaced for the time of the check. */
 static plait_status check_bad_id(plait_conf *c, void *user) {
     const bad_id_case *b = user;
     plait_conf_work w;
@@ -332,6 +348,7 @@ static plait_status check_bad_id(plait_conf *c, void *user) {
     return status;
 }
 
+/* Every op with run-time data that it checks, every such input; found by the descriptors, so a new op is in it. */
 static void check_bad_ids(plait_conf *c) {
     for (int id = 0; id < PLAIT_OP_COUNT; id++)
         for (int i = 0; i < PLAIT_MAX_INPUTS; i++) {

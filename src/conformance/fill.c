@@ -2,7 +2,8 @@
  * is encoded for a type and a range, twice as large once more, and the bytes that differ are where its scales are
  * (doubling all numbers doubles the float scales and nothing else). Every other byte may then be anything.
  *
- * Invariant: a filled operand decodes to finite numbers, but for PLAIT_CONF_NAN. */
+ * Not here: run-time ids, which the op's examples give (case.c). Invariant: a filled operand decodes to finite numbers,
+ * but for PLAIT_CONF_NAN; the same seed gives the same bytes. */
 #include "conformance/fill.h"
 
 #include "base/alloc.h"
@@ -12,6 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* N_CACHED blocks: types times ranges, and some to spare. Blocks of 256 elements and bytes are the largest of any
+ * type. */
 enum { N_CACHED = 96, MAX_BLOCK_BYTES = 256, MAX_BLOCK_ELEMS = 256 };
 
 struct plait_conf_block {
@@ -29,6 +32,7 @@ void plait_conf_blocks_destroy(plait_conf_block *blocks) {
     free(blocks);
 }
 
+/* A linear congruential generator with 64 bits of state, of which the upper 31 are given out. */
 static uint64_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return *state >> 33;
@@ -41,6 +45,7 @@ static float random_number(uint64_t *state) {
 
 /* ---- blocks ---- */
 
+/* The numbers of a type's block are the same in every run. */
 static void make_block(plait_conf_block *block, plait_dtype dtype, float amplitude) {
     float numbers[MAX_BLOCK_ELEMS];
     unsigned char twice[MAX_BLOCK_BYTES];
@@ -56,6 +61,7 @@ static void make_block(plait_conf_block *block, plait_dtype dtype, float amplitu
     block->known = true;
 }
 
+/* Linear, over what is known so far. The table's last place serves whatever does not fit. */
 static const plait_conf_block *find_block(plait_conf *c, plait_dtype dtype, float amplitude) {
     plait_conf_block *block = c->blocks;
     int i = 0;
@@ -83,6 +89,8 @@ static void random_block(const plait_conf_block *block, uint64_t *seed, bool ext
         }
 }
 
+/* Ranges of quantised types are those of their scales, so large and tiny are less extreme than in float types: scales
+ * are half precision in most of them. */
 static void fill_blocks(plait_conf *c, const plait_operand *o, plait_conf_values kind, uint64_t seed,
                         float amplitude) {
     int64_t elems = plait_dtype_block_elems(o->dtype);
@@ -117,6 +125,8 @@ static float whole_step(int64_t i, uint64_t *seed) {
     return (float)code * 0x1p-6f;
 }
 
+/* Of float16 the extremes are its own; of all others those of float32, with some below its normal numbers among the
+ * tiny ones. */
 static float plain_number(plait_dtype dtype, plait_conf_values kind, int64_t i, uint64_t *seed) {
     bool half = dtype == PLAIT_F16;
     float x = random_number(seed);
@@ -134,6 +144,7 @@ static float plain_number(plait_dtype dtype, plait_conf_values kind, int64_t i, 
     }
 }
 
+/* Through the type's encoder, which rounds as it should: what is filled in is a number of the type. */
 static void fill_plain(const plait_operand *o, plait_conf_values kind, uint64_t seed, float amplitude) {
     bool whole =
         o->dtype == PLAIT_I8 || o->dtype == PLAIT_I16 || o->dtype == PLAIT_I32 || o->dtype == PLAIT_I64;

@@ -1,4 +1,5 @@
-/* The kit. Invariant: an object that was taken is given back exactly once, in an order that the contract allows. */
+/* The kit. Not here: what checks do with it. Invariant: an object that was taken is given back exactly once, in an
+ * order that the contract allows. */
 #include "conformance/kit.h"
 
 #include "base/alloc.h"
@@ -17,13 +18,17 @@ typedef struct kit_check {
     const void *user;
 } kit_check;
 
-/* A check that returned early may have left queues that wait: nobody else will tell them. */
+/* A check that returned early may have left queues that wait: nobody else will tell them, and destroying them would
+ * wait for ever. Events that nobody waits for fail as well, which does no harm. */
 static void release_waiters(plait_conf_kit *kit) {
     plait_error_record reason = {.status = PLAIT_CANCELLED, .message = "the check that waits has failed"};
     for (int i = 0; i < kit->n_events; i++)
         kit->events[i]->device->vtable->event_fail(kit->events[i], &reason);
 }
 
+/* Queues first, which waits for their commands; then events, newest first, so that an import goes before what it shows;
+ * buffers; devices, newest first; host memory last, for commands have pointed to it. The check's message is kept
+ * meanwhile: the calls in between may leave their own. */
 static plait_status with_kit(plait_conf *c, void *user) {
     const kit_check *check = user;
     plait_conf_kit *kit = plait_alloc_array(1, sizeof *kit);
@@ -46,11 +51,13 @@ static plait_status with_kit(plait_conf *c, void *user) {
     return status == PLAIT_OK ? PLAIT_OK : plait_error_raise(&result);
 }
 
+/* The pair lives until the check has run, which is in this call. */
 void plait_conf_check_kit(plait_conf *c, const char *name, plait_conf_kit_fn fn, const void *user) {
     kit_check check = {fn, user};
     plait_conf_check(c, name, with_kit, &check);
 }
 
+/* Before the object is made, so that none is made and then lost. */
 static plait_status room(int n) {
     if (n < PLAIT_CONF_KIT_OBJECTS) return PLAIT_OK;
     return plait_error(PLAIT_LIMIT, "a check takes more than %d objects", PLAIT_CONF_KIT_OBJECTS);
@@ -85,6 +92,7 @@ plait_status plait_conf_buffer(plait_conf_kit *kit, plait_device *device, uint64
     return PLAIT_OK;
 }
 
+/* Aligned to 64, of at least one byte, zeroed. */
 plait_status plait_conf_bytes(plait_conf_kit *kit, uint64_t size_bytes, unsigned char **out) {
     PLAIT_TRY(room(kit->n_blocks));
     unsigned char *bytes = plait_alloc_aligned(64, size_bytes ? (size_t)size_bytes : 1);
@@ -93,6 +101,7 @@ plait_status plait_conf_bytes(plait_conf_kit *kit, uint64_t size_bytes, unsigned
     return PLAIT_OK;
 }
 
+/* Where there is no room the buffer is destroyed here: the kit has taken it over either way. */
 plait_status plait_conf_keep_buffer(plait_conf_kit *kit, plait_buffer *buffer) {
     plait_status status = room(kit->n_buffers);
     if (status == PLAIT_OK)
@@ -120,6 +129,7 @@ static void forget(void *list, int *n, const void *object) {
     *n = k;
 }
 
+/* Out of the list before it is destroyed, in each of these: a failure in between must not destroy it twice. */
 void plait_conf_drop_queue(plait_conf_kit *kit, plait_queue *queue) {
     forget(kit->queues, &kit->n_queues, queue);
     queue->device->vtable->queue_destroy(queue);
@@ -170,6 +180,7 @@ plait_command plait_conf_wait(plait_event *event, const uint64_t *value) {
     return (plait_command){.kind = PLAIT_COMMAND_WAIT, .wait = {.event = event, .value = value}};
 }
 
+/* The copy has one command more than it needs: a list of none still has an address. */
 plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const plait_command *commands,
                                int n) {
     plait_command *copy = plait_arena_alloc(&kit->lists, (size_t)n + 1, sizeof *copy);
@@ -183,6 +194,8 @@ plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, in
     return queue->device->vtable->synchronise(queue);
 }
 
+/* The suite's patience instead of no limit: a device that forgets a signal fails this check, and not all of them by the
+ * time limit. */
 plait_status plait_conf_await(plait_conf *c, plait_event *event, uint64_t value, const char *what) {
     plait_status status = event->device->vtable->event_wait(event, value, c->patience_ns);
     if (status != PLAIT_TIMEOUT) return plait_error_context(status, "%s", what);
@@ -192,6 +205,8 @@ plait_status plait_conf_await(plait_conf *c, plait_event *event, uint64_t value,
 
 /* ---- bytes ---- */
 
+/* The upper eight bits of a linear congruential generator: its lower ones repeat soon, and damage at the distance of a
+ * period would not show. */
 void plait_conf_pattern(unsigned char *bytes, uint64_t n, uint32_t seed) {
     uint32_t state = seed * 2654435761u + 12345;
     for (uint64_t i = 0; i < n; i++) {
@@ -200,6 +215,7 @@ void plait_conf_pattern(unsigned char *bytes, uint64_t n, uint32_t seed) {
     }
 }
 
+/* Says the first byte that differs and how many do: one tells of an end, many of a place. */
 plait_status plait_conf_same(const unsigned char *actual, const unsigned char *expected, uint64_t n,
                              const char *what) {
     if (n == 0 || memcmp(actual, expected, (size_t)n) == 0) return PLAIT_OK;
@@ -218,6 +234,7 @@ plait_status plait_conf_all(const unsigned char *actual, int expected, uint64_t 
     return PLAIT_OK;
 }
 
+/* Through the device's own read, which other checks are about. */
 plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_buffer *buffer,
                                const unsigned char *expected, const char *what) {
     unsigned char *back = plait_alloc_array(1, buffer->size_bytes + 1);
@@ -234,6 +251,7 @@ void plait_conf_forget_message(void) {
     plait_error_set(PLAIT_OK, "%s", "");
 }
 
+/* Ten characters: a message of a word or two helps nobody. */
 plait_status plait_conf_failed(plait_status actual, plait_status expected, const char *what) {
     PLAIT_CONF_EXPECT(actual == expected, "%s: %s, expected %s", what, plait_status_name(actual),
                       plait_status_name(expected));
@@ -242,11 +260,13 @@ plait_status plait_conf_failed(plait_status actual, plait_status expected, const
     return PLAIT_OK;
 }
 
+/* UNSUPPORTED is an answer here, but must come with words. */
 plait_status plait_conf_optional(plait_conf *c, plait_status status, const char *what) {
     if (status == PLAIT_UNSUPPORTED) PLAIT_TRY(plait_conf_failed(status, PLAIT_UNSUPPORTED, what));
     return plait_conf_may_lack(c, status);
 }
 
+/* A device whose memory is as large as the host's is taken to be the host's, whatever it says. */
 bool plait_conf_own_memory(const plait_conf *c) {
     return !c->info.unified_memory && c->info.memory_total_bytes < plait_os_memory_total();
 }
@@ -261,6 +281,7 @@ typedef struct worker {
     plait_error_record result;
 } worker;
 
+/* A thread's message is its own, so it is saved for whoever started it. */
 static void *work(void *argument) {
     worker *w = argument;
     plait_status status = w->fn(w->user, w->index);
@@ -268,6 +289,8 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Threads that were started are waited for whatever happens; joining one that was not does nothing. Of several failures
+ * the one of the lowest index is told, so a run that is repeated says the same. */
 plait_status plait_conf_parallel(int n, plait_conf_thread_fn fn, void *user) {
     worker *workers = plait_alloc_array((size_t)n, sizeof *workers);
     plait_status status = PLAIT_OK;
@@ -285,6 +308,7 @@ plait_status plait_conf_parallel(int n, plait_conf_thread_fn fn, void *user) {
     return status;
 }
 
+/* Goes on after a signal, with what is left. */
 void plait_conf_sleep_ns(uint64_t ns) {
     struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     while (nanosleep(&left, &left) != 0) {

@@ -1,5 +1,7 @@
-/* The ends of things: shut down in the middle of work, nothing left behind after many lives and runs, and a device that is
- * lost while it works. */
+/* The ends of things: shut down in the middle of work, nothing left behind after many lives and runs, and a device that
+ * is lost while it works. Not here: single failures (failures.c).
+ *
+ * Invariant: whatever a check has started (threads, devices) has ended when it returns. */
 #include "base/os.h"
 #include "base/size.h"
 #include "base/thread.h"
@@ -8,6 +10,7 @@
 
 #include <string.h>
 
+/* WARM rounds come before counting: first uses fill caches and lists that stay. ROUNDS are counted. */
 enum { BYTES = 5000, CYCLES = 12, WARM = 30, ROUNDS = 200, MAX_LISTS = 5000 };
 /* Less than the smallest block that an allocator gives out, for each round. */
 enum { TOLERATED_BYTES = ROUNDS * 16 };
@@ -16,7 +19,9 @@ static const uint64_t numbers[] = {0, 1, 2, 3};
 
 /* ---- shutting down ---- */
 
-/* One life: work is submitted, and everything destroyed as early as the contract allows. */
+/* One life: work is submitted, and everything destroyed as early as the contract allows: queues while they work, the
+ * one that waits too, then events and buffers, then the device. What was read must be there when the queues are
+ * gone. */
 static plait_status short_life(plait_conf *c, uint32_t seed) {
     enum { DEPTH = 20 };
     plait_device *device = NULL;
@@ -62,6 +67,8 @@ typedef struct counts {
     uint64_t host, device;
 } counts;
 
+/* Host memory is what the process has from the allocator; memory that a device maps by itself is counted where it has
+ * memory of its own. */
 static plait_status count(plait_conf *c, counts *out) {
     uint64_t total = 0, left = 0;
     if (plait_conf_own_memory(c)) PLAIT_TRY(c->v->memory_query(c->device, &total, &left));
@@ -69,6 +76,7 @@ static plait_status count(plait_conf *c, counts *out) {
     return PLAIT_OK;
 }
 
+/* Less is fine: others may have given back. Device memory must be back to the byte. */
 static plait_status compare_counts(plait_conf *c, const counts *before, const char *what) {
     counts after;
     PLAIT_TRY(count(c, &after));
@@ -93,6 +101,7 @@ static plait_status repeat(plait_conf *c, round_fn fn, void *user, const char *w
     return compare_counts(c, &before, what);
 }
 
+/* Each object is used before it is destroyed: some devices make what they need only then. */
 static plait_status objects_round(plait_conf *c, void *user) {
     plait_queue *queue = NULL;
     plait_event *event = NULL;
@@ -116,7 +125,7 @@ static plait_status check_objects(plait_conf *c, void *user) {
     return repeat(c, objects_round, NULL, "queues, events and buffers that came and went");
 }
 
-/* Calls that fail keep nothing. */
+/* Calls that fail keep nothing: a refused buffer, and a queue with a failure and its message. */
 static plait_status failures_round(plait_conf *c, void *user) {
     plait_queue *queue = NULL;
     plait_buffer *buffer = NULL, *large = NULL;
@@ -142,7 +151,7 @@ static plait_status check_failures(plait_conf *c, void *user) {
     return repeat(c, failures_round, NULL, "calls and commands that failed");
 }
 
-/* A node that most devices run. */
+/* A node that most devices run. All zeros: only what is left behind matters. */
 static plait_status draw_node(plait_conf *c, plait_conf_work *w) {
     plait_op_use use;
     plait_operand shapes[] = {{.dtype = PLAIT_F32, .dims = {64, 48, 1, 1}},
@@ -169,6 +178,7 @@ typedef struct runner {
     plait_queue *queue;
 } runner;
 
+/* One launch, and one byte read behind it. */
 static plait_status run_round(plait_conf *c, void *user) {
     runner *r = user;
     unsigned char byte;
@@ -178,6 +188,7 @@ static plait_status run_round(plait_conf *c, void *user) {
     return plait_conf_do(r->queue, list, 2);
 }
 
+/* Prepared, compiled and destroyed, without a launch. */
 static plait_status programs_round(plait_conf *c, void *user) {
     plait_conf_work *w = user;
     plait_conf_built built;
@@ -229,12 +240,15 @@ typedef struct wreck {
     plait_command lists[MAX_LISTS][2], last;
 } wreck;
 
+/* A thread of the host that the loss must wake. */
 static void *wait_for_never(void *user) {
     wreck *w = user;
     w->woken = w->device->vtable->event_wait(w->never, 1, w->c->patience_ns);
     return NULL;
 }
 
+/* Everything that may be in use when a device is lost: a queue that works, one that waits for ever, a thread that
+ * waits, an event that has been reached, a buffer. */
 static plait_status board(plait_conf_kit *kit, wreck *w) {
     const plait_conformance_options *o = &w->c->options;
     PLAIT_TRY(plait_conf_device(kit, o->lost_item ? o->lost_item : w->c->item, &w->device));
@@ -250,7 +264,8 @@ static plait_status board(plait_conf_kit *kit, wreck *w) {
     return plait_thread_start(&w->thread, "plait-never", wait_for_never, w);
 }
 
-/* Work until something fails, which must be for the loss. */
+/* Work until something fails, which must be for the loss: of a device that was made to be lost after some commands, or
+ * that the caller's function loses after three lists. */
 static plait_status sink(wreck *w) {
     const plait_conformance_options *o = &w->c->options;
     plait_status status = PLAIT_OK;
@@ -270,7 +285,9 @@ static plait_status sink(wreck *w) {
         r);
 }
 
-/* What waits has been told; what was reached stays; nothing new can be had. */
+/* What waits has been told; what was reached stays; nothing new can be had. Asked twice, for the loss is for good. A
+ * submission may be refused or accepted; synchronise fails either way. describe works, since whoever cleans up wants to
+ * say what was lost. */
 static plait_status look_at(plait_conf_kit *kit, wreck *w) {
     const plait_device_vtable *v = w->device->vtable;
     uint64_t patience = w->c->patience_ns, value = 99;
@@ -307,6 +324,7 @@ static plait_status look_at(plait_conf_kit *kit, wreck *w) {
     return PLAIT_OK;
 }
 
+/* The thread is woken by this check when the device has not done it, so that it can be joined. */
 static plait_status loss(plait_conf *c, plait_conf_kit *kit, const void *user) {
     wreck *w;
     unsigned char byte = 0;

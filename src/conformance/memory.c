@@ -1,10 +1,13 @@
 /* Buffers: sizes, usages, what the host sees of them, that they are apart from each other, import of host memory, and
- * what happens when there is no more. Moving bytes is copies.c's matter. */
+ * what happens when there is no more. Not here: moving bytes (copies.c), buffers across devices (peers.c).
+ *
+ * Invariant: a check gives back all the memory that it took, for the next one counts. */
 #include "base/size.h"
 #include "conformance/kit.h"
 
 #include <string.h>
 
+/* GUARD: what host memory around an import holds, and must go on holding. */
 enum { IMPORT_BYTES = 5000, N_APART = 40, MAX_CHUNKS = 64, GUARD = 0xC3 };
 /* Memory of a device that is worth being used up in a test: more would take long. */
 #define MAX_EXHAUSTED_BYTES ((uint64_t)256 << 30)
@@ -12,6 +15,7 @@ enum { IMPORT_BYTES = 5000, N_APART = 40, MAX_CHUNKS = 64, GUARD = 0xC3 };
 static const uint32_t usages[] = {PLAIT_BUFFER_WEIGHTS, PLAIT_BUFFER_STATE, PLAIT_BUFFER_TEMPORARY,
                                   PLAIT_BUFFER_STAGING};
 
+/* 0 is legal. Around powers of two, since that is where allocators round. */
 static plait_status sizes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t some[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 100003};
     (void)user;
@@ -48,6 +52,8 @@ static plait_status host_sees(plait_conf *c, plait_conf_kit *kit, plait_buffer *
     return plait_conf_same(out, in, BYTES, "what a mapped buffer sees of the host");
 }
 
+/* Mapped is what the caps promise, and a STAGING buffer always; others may be mapped all the same, and then must be
+ * right. */
 static plait_status mapped(plait_conf *c, plait_conf_kit *kit, const void *user) {
     (void)user;
     for (size_t u = 0; u < PLAIT_COUNT_OF(usages); u++) {
@@ -63,7 +69,9 @@ static plait_status mapped(plait_conf *c, plait_conf_kit *kit, const void *user)
 
 /* ---- apart ---- */
 
-/* Buffers come and go; those that stay keep their bytes, and no two share any. */
+/* Buffers come and go; those that stay keep their bytes, and no two share any. Sizes follow from index and round, and
+ * so does the byte that a buffer is filled with: in rounds 1 and 2 a third of them is made anew, of another size, so
+ * that new ones fall into the holes of old ones. */
 static plait_status apart(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *buffers[N_APART];
     unsigned char image[3000], back[3000];
@@ -89,6 +97,8 @@ static plait_status apart(plait_conf *c, plait_conf_kit *kit, const void *user) 
 
 /* ---- too much ---- */
 
+/* Sizes near the end of 64 bits overflow when they are rounded up or padded. The refusal must be OUT_OF_MEMORY, which
+ * planners act upon, and the device must go on. */
 static plait_status oversized(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t some[] = {(uint64_t)1 << 60, UINT64_MAX - 63, UINT64_MAX};
     (void)kit, (void)user;
@@ -104,10 +114,12 @@ static plait_status oversized(plait_conf *c, plait_conf_kit *kit, const void *us
     return c->v->health(c->device);
 }
 
+/* Where memory is the host's, other programs move the figures: nothing can be counted then. */
 static plait_status own_memory(plait_conf *c) {
     return plait_conf_own_memory(c) ? PLAIT_OK : plait_conf_lack(c, "the device's memory is the host's");
 }
 
+/* A buffer takes at least its bytes and at most what allocation_bytes has said, and gives all of it back. */
 static plait_status query(plait_conf *c, plait_conf_kit *kit, const void *user) {
     uint64_t total = 0, before = 0, during = 0, after = 0, bytes = 0;
     const uint64_t size = 100001;
@@ -134,6 +146,7 @@ static plait_status query(plait_conf *c, plait_conf_kit *kit, const void *user) 
     return PLAIT_OK;
 }
 
+/* Never less than asked for, and never less than for a smaller buffer: planners add these figures up. */
 static plait_status allocation(plait_conf *c, void *user) {
     static const uint64_t some[] = {0, 1, 63, 64, 65, 1000, 4096, 4097, 1000000, 1000001};
     uint64_t last = 0;
@@ -149,7 +162,8 @@ static plait_status allocation(plait_conf *c, void *user) {
     return PLAIT_OK;
 }
 
-/* Marks both ends of a chunk, and says whether marks are there. */
+/* Marks both ends of a chunk, and says whether marks are there. Both ends, since a buffer that is too short, or lies
+ * over another, is wrong at an end. */
 static plait_status mark(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
     plait_command fill[] = {plait_conf_fill(buffer, 0, 64, byte),
                             plait_conf_fill(buffer, buffer->size_bytes - 64, 64, byte)};
@@ -164,7 +178,8 @@ static plait_status marked(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
     return plait_conf_all(back, byte, sizeof back, "a buffer while memory runs out");
 }
 
-/* Takes chunks until there are no more, which must be before there is more than there was. */
+/* Takes chunks until there are no more, which must be before there is more than there was: a device that hands out what
+ * it does not have fails later, at a write. Each is marked at once, so that memory that is only promised is touched. */
 static plait_status take_chunks(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
                                 int *n) {
     uint64_t total, before;
@@ -199,6 +214,8 @@ static plait_status use_up(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, p
     return c->v->health(c->device);
 }
 
+/* Twice, with all of it given back in between: what the first round leaves behind makes the second one shorter. Chunks
+ * are no whole number of what is free, so the last refusal has something left to refuse. */
 static plait_status exhaustion(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *chunks[MAX_CHUNKS + 1];
     uint64_t total, before, after;
@@ -246,6 +263,7 @@ static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user)
     PLAIT_CONF_EXPECT(imported->size_bytes == IMPORT_BYTES, "an import of %d bytes says %llu", IMPORT_BYTES,
                       (unsigned long long)imported->size_bytes);
     PLAIT_TRY(plait_conf_buffer(kit, c->device, IMPORT_BYTES, PLAIT_BUFFER_STATE, &other));
+    /* Written by the host after the import: a device that has made a copy of its own shows the first pattern. */
     plait_conf_pattern(host, IMPORT_BYTES, 2);
     memcpy(image, host, IMPORT_BYTES);
     plait_command out = plait_conf_copy(imported, 0, other, 0, IMPORT_BYTES);
@@ -265,6 +283,8 @@ static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user)
     return plait_conf_all(host + IMPORT_BYTES, GUARD, 64, "host memory behind an import");
 }
 
+/* A write and a read through one block of pinned memory, in one list: the read overwrites what the write has taken. It
+ * is given back before anything is judged. */
 static plait_status pinned(plait_conf *c, plait_conf_kit *kit, const void *user) {
     enum { BYTES = 40001 };
     plait_buffer *buffer;

@@ -1,16 +1,21 @@
 /* Every op, on the examples of its descriptor and on what can be made of them: other layouts, sizes, types, values,
  * aliased and broadcast operands. Nothing here knows an op by name: what an example can become is asked of its factors
- * and its shape rule, so that a new op is checked as soon as it has examples. */
+ * and its shape rule, so that a new op is checked as soon as it has examples. Not here: running a case (case.c), sizes
+ * of models (shapes.c).
+ *
+ * Invariant: a variation that the op refuses is no case; one that it takes is a case for every device. */
 #include "base/size.h"
 #include "conformance/case.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* MAX_CASE_ELEMS: what the reference kernel computes in a moment. */
 enum { NAME_BYTES = 96, MAX_CASE_ELEMS = 1 << 20, MAX_SIGNATURES = 64 };
 
 static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) PLAIT_PRINTF(3, 4);
 
+/* "op/NAME/" and what the format makes: names are stable, for results are compared by them. */
 static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) {
     char name[NAME_BYTES];
     va_list args;
@@ -23,6 +28,8 @@ static void check(plait_conf *c, plait_conf_case *test, const char *format, ...)
 
 /* ---- layouts ---- */
 
+/* PADDED: bytes between rows, planes and volumes. PERMUTED: dims 1 and 2 change places, as heads and tokens do.
+ * STRIDED: dims 0 and 1 change places, so rows are not contiguous. GAPPED: every element by itself. */
 typedef enum layout { PADDED, PERMUTED, STRIDED, GAPPED, N_LAYOUTS } layout;
 static const char *const layout_names[N_LAYOUTS] = {"padded", "permuted", "strided", "gapped"};
 
@@ -31,7 +38,8 @@ static int64_t at_least_one(int64_t n) {
 }
 
 /* Strides of an operand whose elements still lie apart. Odd numbers of blocks between rows, planes and volumes, another
- * one for each input. */
+ * one for each input, so that a kernel which takes one operand's strides for another's fails. Blocks of quantised types
+ * are never pulled apart. */
 static void lay(plait_operand *o, layout how, int input) {
     int64_t block = plait_dtype_block_bytes(o->dtype), gap = (2 * input + 1) * block;
     bool plain = !plait_dtype_quantised(o->dtype);
@@ -55,6 +63,7 @@ static void lay(plait_operand *o, layout how, int input) {
     o->strides[3] = o->strides[2] * at_least_one(o->dims[2]);
 }
 
+/* Outputs are dense whatever the inputs are; layouts that an op cannot take are refused by its shape rule. */
 static void check_layouts(plait_conf *c, const plait_conf_case *from) {
     for (layout how = PADDED; how < N_LAYOUTS; how++) {
         plait_conf_case test = *from;
@@ -72,8 +81,8 @@ static bool has_factor(const plait_factor_dim *dim, int factor) {
     return false;
 }
 
-/* Gives a factor another size in every input, dense; blocks: in whole blocks of what it is dim 0 of. False where that is
- * nothing for the op. */
+/* Gives a factor another size in every input, dense. False where that is nothing for the op, or changes nothing. A dim
+ * of several factors (heads of a width) is their product, and a dim of 1 that stands for all is left alone. */
 static bool resize(plait_conf_case *test, const plait_factors *f, int factor, int64_t size) {
     int64_t sizes[PLAIT_MAX_FACTORS];
     plait_op_use *use = &test->use;
@@ -93,7 +102,8 @@ static bool resize(plait_conf_case *test, const plait_factors *f, int factor, in
     return plait_conf_case_infer(test);
 }
 
-/* Elements of the blocks that a factor must be a whole number of. */
+/* Elements of the blocks that a factor must be a whole number of. Dim 0 of quantised operands is whole blocks, and the
+ * factor must be so in every operand that has it there. */
 static int64_t block_of(const plait_conf_case *test, const plait_factors *f, int factor) {
     int64_t block = 1;
     for (int i = 0; i < test->use.n_inputs + test->use.n_outputs; i++) {
@@ -108,7 +118,8 @@ static int64_t block_of(const plait_conf_case *test, const plait_factors *f, int
     return block;
 }
 
-/* One below, at and above what kernels like to work in. */
+/* One below, at and above what kernels like to work in: vectors, groups of rows, blocks. Where a factor must be whole
+ * blocks, the last digit of the size says how many. */
 static void check_ragged(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
     static const int64_t quick[] = {1, 17, 33}, deep[] = {1,  2,  3,  5,  7,  8,  9,   15,  16,  17,
                                                           31, 32, 33, 63, 64, 65, 127, 129, 255, 257};
@@ -139,7 +150,8 @@ static bool equal_shapes(const plait_operand *a, const plait_operand *b) {
            memcmp(a->strides, b->strides, sizeof a->strides) == 0;
 }
 
-/* One tensor in the place of two inputs. */
+/* One tensor in the place of two inputs. Inputs that are read as control, or written in place, are left out: the op's
+ * own rules speak of those. */
 static void check_aliases(plait_conf *c, const plait_conf_case *from) {
     const plait_op_use *use = &from->use;
     for (int i = 0; i < use->n_inputs; i++)
@@ -163,7 +175,8 @@ static void check_sharing(plait_conf *c, const plait_conf_case *from) {
     check(c, &test, "%d/in-place", test.which);
 }
 
-/* Inputs of which the shape rule takes one element along some dims, for the same result. */
+/* Inputs of which the shape rule takes one element along some dims, for the same result. All combinations of dims;
+ * those in which the result changes its shape are another op's business. */
 static void check_broadcast(plait_conf *c, const plait_conf_case *from) {
     for (int i = 1; i < from->use.n_inputs; i++)
         for (unsigned mask = 1; mask < 1u << PLAIT_MAX_RANK; mask++) {
@@ -184,7 +197,8 @@ static void check_broadcast(plait_conf *c, const plait_conf_case *from) {
 
 /* ---- types ---- */
 
-/* Input i, or output 0 when i is -1, gets another type: rows become two whole blocks. */
+/* Input i, or output 0 when i is -1, gets another type: rows become two whole blocks. The other inputs are made dense
+ * again, since the row's size has changed. What the op refuses is no case. */
 static bool retype(plait_conf_case *test, const plait_factors *f, int input, plait_dtype dtype) {
     plait_op_use *use = &test->use;
     int64_t block = plait_dtype_block_elems(dtype);
@@ -205,6 +219,8 @@ static bool encodes_slowly(const plait_conf_case *test, plait_dtype dtype) {
     return test->use.op->tolerance && test->use.outputs[0].dtype == dtype && !quick;
 }
 
+/* Quantised types are also filled with extreme codes, and with zeros: scales of 0 and codes at their bounds are where
+ * unpacking goes wrong. */
 static void check_type(plait_conf *c, const plait_conf_case *test, const char *operand, plait_dtype dtype) {
     if (encodes_slowly(test, dtype) && !c->options.deep) return;
     static const plait_conf_values kinds[] = {PLAIT_CONF_RANDOM, PLAIT_CONF_CODES, PLAIT_CONF_ZERO};
@@ -215,6 +231,7 @@ static void check_type(plait_conf *c, const plait_conf_case *test, const char *o
     }
 }
 
+/* Every type for every input, and for every attribute that names the type of an output. */
 static void check_types(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
     const plait_op *op = from->use.op;
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++) {
@@ -269,7 +286,7 @@ static void check_example(plait_conf *c, const plait_conf_case *from) {
     check(c, &test, "%d/empty", test.which);
 }
 
-/* The types of an example's inputs and attributes, as a number. */
+/* The types of an example's inputs and attributes, as a number. Types in base 64; 63 for an input that is left out. */
 static uint64_t signature_of(const plait_conf_case *test) {
     uint64_t signature = test->use.present;
     for (int i = 0; i < test->use.n_inputs; i++)
@@ -277,6 +294,7 @@ static uint64_t signature_of(const plait_conf_case *test) {
     return signature * 64 + (uint64_t)test->use.outputs[0].dtype;
 }
 
+/* Variations of an example without elements would be without elements. */
 static bool is_full(const plait_conf_case *test) {
     for (int i = 0; i < test->use.n_inputs; i++)
         if (plait_op_has(&test->use, i) && plait_operand_elems(&test->use.inputs[i]) == 0) return false;
@@ -298,6 +316,8 @@ static void check_variations(plait_conf *c, const plait_conf_case *from, const p
     check_values(c, from);
 }
 
+/* Examples themselves are always checked; variations once for each signature, unless the run is deep. Broadcasting is
+ * tried with the first example that has four dims to speak of. */
 static void check_op(plait_conf *c, const plait_op *op) {
     plait_conf_case test;
     plait_factors f;

@@ -1,4 +1,6 @@
-/* Packed weights: every encoding that is offered gives the file's bytes back, and the numbers of the file form. */
+/* Packed weights: every encoding that is offered gives the file's bytes back, and the numbers of the file form. Not
+ * here: packed weights in larger segments (segments.c). Invariant: results in both forms are compared byte for byte, so
+ * a packing may not change a rounding. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "conformance/built.h"
@@ -36,6 +38,7 @@ static int build(plait_conf_work *w, const pack_case *test, const plait_encoding
     return plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED);
 }
 
+/* The same numbers in every call: both forms get the same weight and the same columns, or ids spread over the rows. */
 static plait_status fill(plait_conf_work *w, const pack_case *test, int weight, int other) {
     plait_operand host = plait_conf_host(w, weight), x = plait_conf_host(w, other);
     PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, 11, 1));
@@ -45,7 +48,8 @@ static plait_status fill(plait_conf_work *w, const pack_case *test, int weight, 
     return PLAIT_OK;
 }
 
-/* The result's bytes with the weight in this form; the caller frees them. */
+/* The result's bytes with the weight in this form; the caller frees them. A bench of its own for each form, since the
+ * image is laid out by the packing's size. */
 static plait_status result_bytes(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                  unsigned char **out, size_t *out_bytes) {
     plait_conf_work w;
@@ -73,6 +77,7 @@ static plait_status result_bytes(plait_conf *c, const pack_case *test, const pla
 
 /* ---- there and back ---- */
 
+/* One byte behind the rows is a guard. */
 static plait_status unpack_part(plait_conf *c, const plait_operand *source, plait_encoding encoding,
                                 int64_t begin, int64_t end, plait_region region, unsigned char *back) {
     int64_t row_bytes = source->strides[1];
@@ -85,6 +90,7 @@ static plait_status unpack_part(plait_conf *c, const plait_operand *source, plai
     return PLAIT_OK;
 }
 
+/* All rows, the first, a range that begins and ends within groups, and none. */
 static plait_status round_trip(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                plait_buffer *buffer, plait_operand *source, unsigned char *back) {
     plait_region region = {buffer, 0, offer->size_bytes};
@@ -95,6 +101,7 @@ static plait_status round_trip(plait_conf *c, const pack_case *test, const plait
     return PLAIT_OK;
 }
 
+/* The offer's size is the buffer's, to the byte: a packing that needs more writes beyond it. */
 static plait_status check_round_trip(plait_conf *c, const pack_case *test,
                                      const plait_encoding_offer *offer) {
     plait_operand source = {.dtype = test->dtype, .dims = {test->k, test->m, 1, 1}};
@@ -139,6 +146,7 @@ static plait_status check_offer(plait_conf *c, const pack_case *test, const plai
     return status;
 }
 
+/* A lookup alone may be offered nothing, so a table is asked for together with a product that reads it. */
 static plait_status check_packing(plait_conf *c, void *user) {
     const pack_case *test = user;
     struct plait_weight_reader reader = {reader_of(test), 0, true};
@@ -158,6 +166,7 @@ static plait_status check_packing(plait_conf *c, void *user) {
 }
 
 void plait_conf_packings(plait_conf *c) {
+    /* Rows that are no whole groups, whole ones, and more columns than a tile has. */
     static const struct { int64_t k, m, n; } sizes[] = {{256, 37, 1}, {512, 16, 5}, {768, 83, 33}};
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++)
         for (size_t i = 0; plait_dtype_known(d) && i < PLAIT_COUNT_OF(sizes); i++)

@@ -1,5 +1,8 @@
-/* Two devices: a second one of the same item (twin), and a cpu. Copies where one reaches the other and refusals where it
- * does not; events across, as each device can; the same host memory in both; equal bytes of equal numeric classes. */
+/* Two devices: a second one of the same item (twin), and a cpu. Copies where one reaches the other and refusals where
+ * it does not; events across, as each device can; the same host memory in both; equal bytes of equal numeric classes.
+ * Not here: the self-test of copies before plans (device/peers.c).
+ *
+ * Invariant: the other device is the kit's, and is destroyed behind everything that the two have exchanged. */
 #include "base/size.h"
 #include "conformance/built.h"
 #include "conformance/fill.h"
@@ -25,6 +28,7 @@ typedef struct side {
     unsigned char *image;
 } side;
 
+/* Each side has a queue and a buffer of its own, whose image says what it should hold. */
 static plait_status make_side(plait_conf_kit *kit, plait_device *device, uint32_t seed, side *out) {
     out->device = device;
     PLAIT_TRY(plait_conf_queue(kit, device, 0, &out->queue));
@@ -37,7 +41,9 @@ static plait_status make_side(plait_conf_kit *kit, plait_device *device, uint32_
 
 /* ---- copies ---- */
 
-/* `actor` copies from one side to the other and is told, or says that it can not. */
+/* `actor` copies from one side to the other and is told, or says that it can not. `reaches` and what happens must
+ * agree: a copy that is refused has moved nothing, one that is made has moved exactly its bytes. The queue is its own,
+ * for it may fail. */
 static plait_status copy_by(plait_conf_kit *kit, side *actor, side *from, side *to) {
     plait_device *away = actor->device == from->device ? to->device : from->device;
     bool reaches = actor->device->vtable->reaches(actor->device, away);
@@ -64,6 +70,7 @@ static plait_status copy_by(plait_conf_kit *kit, side *actor, side *from, side *
                              "the source of a copy between devices");
 }
 
+/* Only the device under test acts, in both directions; the other one may be anything. */
 static plait_status copies(plait_conf *c, plait_conf_kit *kit, const void *user) {
     side here = {0}, there = {0};
     plait_device *other;
@@ -83,6 +90,7 @@ typedef struct relay {
     bool by_host;
 } relay;
 
+/* The three ways that a context has (device/context.c), tried in its order. A refused import leaves no event. */
 static plait_status make_relay(plait_conf_kit *kit, plait_device *waiter, plait_event *source, relay *out) {
     plait_device_info info;
     *out = (relay){.source = source, .seen = source};
@@ -96,6 +104,7 @@ static plait_status make_relay(plait_conf_kit *kit, plait_device *waiter, plait_
     return plait_conf_event(kit, waiter, &out->seen);
 }
 
+/* What the relay's thread does for a context (device/relay.c): never before the source is there. */
 static plait_status pass_on(plait_conf *c, const relay *r, uint64_t value) {
     if (!r->by_host) return PLAIT_OK;
     PLAIT_TRY(plait_conf_await(c, r->source, value, "an event whose value the host passes on"));
@@ -112,7 +121,9 @@ typedef struct game {
     plait_command lists[2][ROUNDS][4];
 } game;
 
-/* Bytes go through both devices and the host, round after round; all commands are submitted before the first is run. */
+/* Bytes go through both devices and the host, round after round; all commands are submitted before the first is run,
+ * those of the side that waits first. Side 0 of round r waits for side 1 of round r - 1, whose mail it writes; so every
+ * letter must hold the bytes that side 0 began with, and one signal that comes early shows in the first letter. */
 static plait_status play(plait_conf *c, plait_conf_kit *kit, game *g) {
     for (int r = 0; r < ROUNDS; r++)
         for (int i = 0; i < 2; i++) {
@@ -140,6 +151,7 @@ static plait_status play(plait_conf *c, plait_conf_kit *kit, game *g) {
     return PLAIT_OK;
 }
 
+/* Values, mail and lists are in the game, which the kit keeps as long as anything is in flight. */
 static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_device *other;
     game *g;
@@ -158,7 +170,8 @@ static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) 
     return play(c, kit, g);
 }
 
-/* A device that can not wait for others says so, and does not act as if. */
+/* A device that can not wait for others says so, and does not act as if: the queue fails at the wait, and what is
+ * behind it does not happen. The event is signalled afterwards, so that a device which waits after all is let go. */
 static plait_status foreign_wait(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t one = 1;
     plait_device *other;
@@ -180,6 +193,7 @@ static plait_status foreign_wait(plait_conf *c, plait_conf_kit *kit, const void 
 
 /* ---- host memory of both ---- */
 
+/* Two ranges that overlap, one from each device: the later one lies over the earlier one, in both views. */
 static plait_status shared_import(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_device *other;
     plait_buffer *here = NULL, *there = NULL;
@@ -211,6 +225,7 @@ typedef struct twins {
     plait_conf_work works[2];
 } twins;
 
+/* A product and a function of it: the two kinds of arithmetic in which devices of one class would differ first. */
 static plait_status draw(plait_conf_work *w) {
     plait_op_use use;
     plait_operand weight = {.dtype = PLAIT_F16, .dims = {96, 41, 1, 1}},
@@ -233,6 +248,7 @@ static plait_status draw(plait_conf_work *w) {
     return PLAIT_OK;
 }
 
+/* Several times, so that the two really compute at the same time. */
 static plait_status run_twin(void *user, int index) {
     twins *t = user;
     for (int i = 0; i < 5; i++)
@@ -240,6 +256,7 @@ static plait_status run_twin(void *user, int index) {
     return PLAIT_OK;
 }
 
+/* The marks of lacking are each bench's own, and are brought together here. */
 static plait_status draw_twins(plait_conf *c, twins *t) {
     for (int i = 0; i < 2; i++) {
         plait_status status = draw(&t->works[i]);
@@ -256,7 +273,8 @@ static plait_status draw_twins(plait_conf *c, twins *t) {
     return PLAIT_OK;
 }
 
-/* Two devices of one class compute at once. */
+/* Two devices of one class compute at once, and give the same bytes. Each has a suite state of its own, for the bench
+ * asks that for device, queue and figures. */
 static plait_status equal_bytes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_device *devices[2] = {c->device};
     twins *t;

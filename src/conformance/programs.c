@@ -1,6 +1,9 @@
-/* Programs: compiled once and launched often, with other buffers, dims and inputs, by several queues and threads at once;
- * a program keeps nothing of what it was made from, and two programs have nothing in common. And `supports`, which always
- * gives the same answer. */
+/* Programs: compiled once and launched often, with other buffers, dims and inputs, by several queues and threads at
+ * once; a program keeps nothing of what it was made from, and two programs have nothing in common. And `supports`,
+ * which always gives the same answer. Not here: whether results are right to the last bit (ops.c, segments.c).
+ *
+ * Invariant: what a launch must give is what the same program gave alone, with the same inputs; that one is compared
+ * with the reference. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "conformance/built.h"
@@ -14,7 +17,8 @@ enum { BOUND = 6, N_LANES = 3, N_THREADS = 4 };
 
 /* ---- a small program, and places to run it in ---- */
 
-/* y = silu(w2 (w1 norm(x)) + x), some of it over a named dim. Different sizes are different programs. */
+/* y = silu(w2 (w1 norm(x)) + x), some of it over a named dim. Different sizes are different programs. Chains, products
+ * of unequal widths and a residual: enough to make a device fuse, and use scratch. */
 static plait_status draw_model(plait_conf_work *w, int64_t width, int64_t inner) {
     const plait_extent columns = {0, 1, 1, 0, 1};
     plait_op_use use;
@@ -50,11 +54,13 @@ typedef struct model {
     plait_conf_built built;
 } model;
 
+/* Of a model at any stage, zeroed included. */
 static void model_deinit(model *m) {
     plait_conf_built_deinit(&m->built);
     if (m->w.c) plait_conf_work_deinit(&m->w);
 }
 
+/* Inputs and weights; small numbers, so that two products keep results near 1. */
 static plait_status fill_model(plait_conf_work *w, uint64_t seed) {
     for (int t = 0; t < w->n_tensors; t++) {
         plait_operand host = plait_conf_host(w, t);
@@ -87,6 +93,7 @@ typedef struct lane {
     unsigned char *in, *out, *expected;
 } lane;
 
+/* In, launch, out as one list: the whole image goes in, so bytes that an earlier launch left show. */
 static plait_status run_lane(lane *l, int64_t n, unsigned char *out) {
     const int64_t dims[1] = {n};
     uint64_t bytes = l->m->w.device_bytes;
@@ -96,6 +103,7 @@ static plait_status run_lane(lane *l, int64_t n, unsigned char *out) {
     return plait_conf_do(l->queue, list, 3);
 }
 
+/* Within a hundredth: this is about running programs, not about rounding. */
 static plait_status check_against_reference(model *m, const unsigned char *image) {
     const plait_segment_node *last = &m->w.nodes[m->w.n_nodes - 1];
     PLAIT_TRY(plait_conf_run_reference(&m->w));
@@ -128,6 +136,7 @@ static plait_status make_lane(plait_conf_kit *kit, model *m, uint64_t seed, int6
     return check_against_reference(m, out->expected);
 }
 
+/* Byte for byte, gaps included, and the scratch's gaps at the end. */
 static plait_status repeat_lane(lane *l, int times, int64_t n) {
     for (int i = 0; i < times; i++) {
         PLAIT_TRY(run_lane(l, n, l->out));
@@ -141,6 +150,7 @@ static plait_status repeat_lane(lane *l, int times, int64_t n) {
 /* A check over one or two models, which it gets undrawn. */
 typedef plait_status (*models_fn)(plait_conf *c, plait_conf_kit *kit, model *models);
 
+/* Models are large, so they are allocated; the check's own cleaning up is theirs. */
 static plait_status with_models(plait_conf *c, plait_conf_kit *kit, const void *user) {
     models_fn fn = *(const models_fn *)user;
     model *models = plait_alloc_array(2, sizeof *models);
@@ -154,7 +164,8 @@ static plait_status with_models(plait_conf *c, plait_conf_kit *kit, const void *
 
 /* ---- what is kept ---- */
 
-/* The segment, what prepare answered, names and bounds are overwritten and gone before the first launch. */
+/* The segment, what prepare answered, names and bounds are overwritten and gone before the first launch. A device that
+ * kept a pointer reads rubbish, or, under a sanitizer, freed memory. */
 static plait_status keeps_nothing(plait_conf *c, plait_conf_kit *kit, model *m) {
     lane l;
     char *name = plait_string_copy("a name that is gone");
@@ -185,7 +196,8 @@ static plait_status keeps_nothing(plait_conf *c, plait_conf_kit *kit, model *m) 
 
 /* ---- one after the other ---- */
 
-/* The same program with three sets of buffers in turn; every set always gives the same bytes. */
+/* The same program with three sets of buffers in turn; every set always gives the same bytes. Inputs of different lanes
+ * must give different results, or the check would not notice buffers being mixed up. */
 static plait_status often(plait_conf *c, plait_conf_kit *kit, model *m) {
     lane lanes[N_LANES];
     PLAIT_TRY(model_make(m, c, 64, 96, BOUND - 1));
@@ -198,7 +210,7 @@ static plait_status often(plait_conf *c, plait_conf_kit *kit, model *m) {
 }
 
 /* Every value of the named dim, in no order, 0 among them: the columns are those of a run with all of them, and nothing
- * behind the value is touched. */
+ * behind the value is touched. So a column's bytes may not depend on how many there are. */
 static plait_status dims(plait_conf *c, plait_conf_kit *kit, model *m) {
     static const int64_t values[] = {1, BOUND, 0, 3, 5, 0, 2, BOUND, 4};
     lane l;
@@ -219,7 +231,8 @@ static plait_status dims(plait_conf *c, plait_conf_kit *kit, model *m) {
     return PLAIT_OK;
 }
 
-/* A dim that an earlier command of the same list brings to the host. */
+/* A dim that an earlier command of the same list brings to the host. Before that it shows the bound, with which the
+ * launch would write more columns. */
 static plait_status dims_late(plait_conf *c, plait_conf_kit *kit, model *m) {
     int64_t stored[1] = {2}, shown[1] = {BOUND};
     plait_buffer *numbers;
@@ -246,12 +259,14 @@ typedef struct race {
     int times;
 } race;
 
+/* One thread a lane. */
 static plait_status run_race(void *user, int index) {
     race *r = user;
     return plait_error_context(repeat_lane(&r->lanes[index], r->times, r->n[index]), "thread %d", index);
 }
 
-/* One program on several queues, each driven by a thread, with inputs and dims of their own. */
+/* One program on several queues, each driven by a thread, with inputs and dims of their own. A compiled program is
+ * immutable: whatever a launch writes must be the launch's own. */
 static plait_status several_queues(plait_conf *c, plait_conf_kit *kit, model *m) {
     race r = {.times = c->options.deep ? 300 : 40};
     PLAIT_TRY(model_make(m, c, 64, 96, BOUND));
@@ -277,7 +292,8 @@ static plait_status two_programs(plait_conf *c, plait_conf_kit *kit, model *mode
     return PLAIT_OK;
 }
 
-/* Launches beside transfers of other queues, some of them copy queues. */
+/* Launches beside transfers of other queues, some of them copy queues. The launch is in flight while bytes go in and
+ * out of another buffer; it is waited for in each round, since its list is on this function's stack. */
 static plait_status move_beside(plait_conf_kit *kit, plait_conf *c, uint32_t flags, const lane *l,
                                 int times) {
     enum { BYTES = 100000 };
@@ -304,6 +320,7 @@ static plait_status move_beside(plait_conf_kit *kit, plait_conf *c, uint32_t fla
     return PLAIT_OK;
 }
 
+/* The launches' own result is looked at last. */
 static plait_status beside_copies(plait_conf *c, plait_conf_kit *kit, model *m) {
     lane l;
     PLAIT_TRY(model_make(m, c, 64, 96, BOUND));
@@ -321,6 +338,7 @@ typedef struct factory {
     uint64_t bytes;
 } factory;
 
+/* Everything from the segment to the result. */
 static plait_status make_and_run(plait_conf *c, unsigned char *expected, uint64_t bytes) {
     model m = {0};
     plait_status status = model_draw(&m, c, 64, 96, BOUND);
@@ -332,6 +350,7 @@ static plait_status make_and_run(plait_conf *c, unsigned char *expected, uint64_
     return status;
 }
 
+/* The suite's state is copied, with a queue and a cache of blocks of its own: both belong to one thread. */
 static plait_status work_in_factory(void *user, int index) {
     const factory *f = user;
     plait_conf own = *f->c;
@@ -345,6 +364,7 @@ static plait_status work_in_factory(void *user, int index) {
     return status;
 }
 
+/* Preparing and compiling are calls of any thread; what they share inside a device must not mix. */
 static plait_status made_at_once(plait_conf *c, plait_conf_kit *kit, model *m) {
     factory f = {.c = c};
     PLAIT_TRY(model_draw(m, c, 64, 96, BOUND));
@@ -356,6 +376,7 @@ static plait_status made_at_once(plait_conf *c, plait_conf_kit *kit, model *m) {
 
 /* ---- spans ---- */
 
+/* Groups are those of the prepared segment, or the launch as a whole. */
 static plait_status check_spans(const model *m, const plait_launch_trace *trace) {
     PLAIT_CONF_EXPECT(trace->n <= trace->capacity, "a launch left %zu spans in room for %zu", trace->n,
                       trace->capacity);
@@ -369,6 +390,7 @@ static plait_status check_spans(const model *m, const plait_launch_trace *trace)
     return PLAIT_OK;
 }
 
+/* With no room, with room for one span, and with more than enough. What lies behind the room stays. */
 static plait_status traces(plait_conf *c, plait_conf_kit *kit, model *m) {
     enum { ROOM = 40 };
     struct plait_launch_span spans[ROOM + 1];
@@ -391,6 +413,7 @@ static plait_status traces(plait_conf *c, plait_conf_kit *kit, model *m) {
 
 /* ---- update ---- */
 
+/* A node whose attribute shows in every element. */
 static plait_status draw_scale(plait_conf *c, plait_conf_work *w, int *out_tensor) {
     plait_operand x = {.dtype = PLAIT_F32, .dims = {40, 1, 1, 1}};
     plait_op_use use;
@@ -407,7 +430,8 @@ static plait_status draw_scale(plait_conf *c, plait_conf_work *w, int *out_tenso
     return plait_conf_upload(w, c->queue, w->image);
 }
 
-/* Another factor, in the same program. */
+/* Another factor, in the same program. The reference gets it too. A device that lacks the slot leaves the program as it
+ * was. */
 static plait_status update_scale(plait_conf *c, plait_conf_kit *kit, model *m, int tensor) {
     const int nodes[] = {0};
     plait_buffer *slots[PLAIT_CONF_SLOTS] = {m->w.image};
@@ -440,6 +464,8 @@ static plait_status updated(plait_conf *c, plait_conf_kit *kit, model *m) {
 
 enum { REASON_BYTES = 120, SHORT_BYTES = 12 };
 
+/* Three times in fact, with room for a reason that is long, long again, and short. The reason must end within its room,
+ * and be the same. */
 static plait_status ask_twice(plait_conf *c, const plait_op_use *use) {
     const plait_encoding file[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
     char first[REASON_BYTES] = "", again[REASON_BYTES] = "", shorter[SHORT_BYTES + 1];
@@ -460,6 +486,7 @@ static plait_status ask_twice(plait_conf *c, const plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* From another op on in each thread, so that different questions are asked at the same time. */
 static plait_status ask_about_all(void *user, int index) {
     plait_conf *c = user;
     plait_conf_case test;

@@ -1,5 +1,8 @@
 /* Queues: commands run in order, lists may be many, fields behind pointers are read when the command runs, a queue that
- * waits holds up nobody else, and destroying a queue waits for it. */
+ * waits holds up nobody else, and destroying a queue waits for it. Not here: events by themselves (events.c), failures
+ * (failures.c).
+ *
+ * Invariant: whatever commands in flight point to lives in the kit, for a check may return at any time. */
 #include "base/os.h"
 #include "base/size.h"
 #include "base/thread.h"
@@ -37,7 +40,9 @@ static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *u
     return PLAIT_OK;
 }
 
-/* Large copies that read what the one before wrote, and overwrite what the one before read. */
+/* Large copies that read what the one before wrote, and overwrite what the one before read. A device that overlaps
+ * commands without looking at their bytes gets them wrong: large, so that there is time for it. Half of the list is
+ * submitted for itself, for the order must hold across lists too. */
 static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *a, *b;
     plait_queue *queue;
@@ -67,7 +72,8 @@ static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user
     return plait_conf_same(out, in, LARGE, "bytes after copies that depend on each other");
 }
 
-/* One list, several times: what its pointers show has changed in between. */
+/* One list, several times: what its pointers show has changed in between. That is how a run uses its lists, so a device
+ * may not keep what it read the first time. */
 static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char source[BYTES], back[BYTES];
     uint64_t size = 0;
@@ -90,7 +96,8 @@ static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *
     return PLAIT_OK;
 }
 
-/* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. */
+/* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. A
+ * device that looks at them when the list is submitted finds the old ones, which are larger than what is there. */
 static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
     uint64_t stored[2] = {37, 5}, shown[2] = {11, 100};
     unsigned char *image, mail[64];
@@ -128,7 +135,8 @@ static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *us
 
 /* ---- waiting queues ---- */
 
-/* A deep queue behind a wait: submit does not block, nothing runs before, everything after. */
+/* A deep queue behind a wait: submit does not block, nothing runs before, everything after. The gate is opened whatever
+ * happens, or the queue could not be destroyed. */
 static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
     const int n = c->options.deep ? 20000 : 2000;
     plait_command *commands;
@@ -173,6 +181,7 @@ typedef struct crowd {
     plait_buffer *buffer; /* BYTES for each queue */
 } crowd;
 
+/* Each queue has bytes of its own in one buffer: neighbours must not be disturbed. */
 static plait_status work_apart(void *user, int index) {
     crowd *w = user;
     unsigned char in[BYTES] = {0}, out[BYTES] = {0};
@@ -211,7 +220,8 @@ static plait_status many_queues(plait_conf *c, plait_conf_kit *kit, const void *
 
 /* ---- the end ---- */
 
-/* Everything that was submitted is done when queue_destroy returns. */
+/* Everything that was submitted is done when queue_destroy returns. The last list is not waited for in any other
+ * way. */
 static plait_status destroyed(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char *source, *back;
     plait_buffer *buffer;
@@ -241,7 +251,8 @@ static void *open_later(void *user) {
     return NULL;
 }
 
-/* The same while the queue waits for an event that comes later. */
+/* The same while the queue waits for an event that comes later. The event comes from another thread, 30 ms later:
+ * destroying must wait that long, and then finish what is queued. */
 static plait_status destroyed_waiting(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char back[BYTES] = {0};
     plait_buffer *buffer;
@@ -263,6 +274,7 @@ static plait_status destroyed_waiting(plait_conf *c, plait_conf_kit *kit, const 
     return plait_conf_all(back, 0x5A, BYTES, "what was read by a waiting queue that is destroyed");
 }
 
+/* A list of no commands, and a queue that never had one. */
 static plait_status empty(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queue;
     plait_command none = {.kind = PLAIT_COMMAND_FILL};
@@ -273,7 +285,8 @@ static plait_status empty(plait_conf *c, plait_conf_kit *kit, const void *user) 
     return c->v->synchronise(queue);
 }
 
-/* A list that waits in the middle: what is in front of the wait is done before, what is behind after. */
+/* A list that waits in the middle: what is in front of the wait is done before, what is behind after. A list is one
+ * submission but not one step: another queue looks at the buffer in between. */
 static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char *image;
     plait_queue *queue, *other;
@@ -314,7 +327,8 @@ typedef struct spans {
     unsigned char host[BYTES];
 } spans;
 
-/* One span of the command, in time, and none where there is no room. */
+/* One span of the command, in time, and none where there is no room. Bytes behind the last span must be untouched:
+ * spans are arrays of the caller's. Times of a clock of the device's own are only compared with each other. */
 static plait_status check_spans(const spans *s, size_t room, uint64_t begin_ns, uint64_t end_ns,
                                 const char *what) {
     PLAIT_CONF_EXPECT(s->trace.n <= room && s->trace.n <= 1,

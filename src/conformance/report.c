@@ -1,8 +1,10 @@
-/* Results as JSON, one object a check. Invariant: numbers that were not measured are 0, never missing. */
+/* Results as JSON, one object a check. Not here: any judgement, and who counts (run.c). Invariant: numbers that were
+ * not measured are 0, never missing. */
 #include "conformance/report.h"
 
 #include "base/os.h"
 
+/* In the order of plait_conformance_outcome. */
 static const char *const outcome_names[] = {"passed", "failed", "lacking"};
 
 void plait_conf_report_init(plait_conf_report *report, const char *item, bool wanted) {
@@ -14,6 +16,7 @@ void plait_conf_report_deinit(plait_conf_report *report) {
     plait_strbuf_deinit(&report->results);
 }
 
+/* In front of it stands a comma: numbers never come first. */
 static void add_number(plait_strbuf *s, const char *key, double value) {
     plait_strbuf_printf(s, ",\"%s\":", key);
     plait_strbuf_json_number(s, value);
@@ -24,6 +27,7 @@ static void add_text(plait_strbuf *s, const char *key, const char *value) {
     plait_strbuf_json_string(s, value);
 }
 
+/* Texts are kept as they are; what runs out of memory shows when the report is written. */
 void plait_conf_report_add(plait_conf_report *report, const plait_conformance_result *r) {
     plait_strbuf *s = &report->results;
     if (!report->wanted) return;
@@ -55,6 +59,7 @@ static void add_device(const plait_conf_report *report, const plait_conformance_
     add_number(s, "flop_per_s", summary->flop_per_s);
 }
 
+/* Through a file beside the target, which takes its name when it is whole: a report that is there is complete. */
 static plait_status write_text(const plait_strbuf *text, const char *path) {
     plait_file_writer writer;
     PLAIT_TRY(plait_strbuf_status(text));
@@ -65,6 +70,7 @@ static plait_status write_text(const plait_strbuf *text, const char *path) {
     return status;
 }
 
+/* One object, results as an array with one a line, so that two reports can be compared by lines. */
 plait_status plait_conf_report_write(plait_conf_report *report, const plait_conformance_summary *summary,
                                      const char *path) {
     plait_strbuf text;

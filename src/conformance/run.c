@@ -1,6 +1,7 @@
 /* The suite's frame: a thread that opens the device and runs the groups, and the calling thread, which delivers results
- * and keeps the time. Invariant: a result is delivered for every check that was asked for, once, in one fixed order,
- * whatever the device does short of crashing.
+ * and keeps the time. Not here: what is checked (the groups), what results look like as JSON (report.c). Invariant: a
+ * result is delivered for every check that was asked for, once, in one fixed order, whatever the device does short of
+ * crashing.
  *
  * A device that never answers keeps the suite's thread for ever. Its session, with everything the thread can still
  * touch, is then left to that thread, which frees it should it ever return; a new session goes on behind the check. */
@@ -18,12 +19,15 @@
 #include <string.h>
 #include <time.h>
 
+/* Patience is what a check waits for one event; the limit is what a whole check may take before its device is given
+ * up. */
 #define DEFAULT_PATIENCE_NS    ((uint64_t)20 * 1000000000)
 #define DEFAULT_CHECK_LIMIT_NS ((uint64_t)300 * 1000000000)
 
+/* After so many devices that never answered, the rest would not either, and each keeps a thread and its memory. */
 enum { MAX_GIVEN_UP = 20, NAME_BYTES = 128 };
 
-/* Who acts next. */
+/* Who acts next. The two threads never work at once: the suite's runs checks, the caller's delivers one result. */
 typedef enum turn { TURN_SUITE, TURN_CALLER, TURN_ENDED } turn;
 
 typedef struct session {
@@ -47,6 +51,7 @@ bool plait_conf_wanted(const plait_conf *c, const char *name) {
     return !c->stopped && (!c->options.only || plait_glob_matches(c->options.only, name));
 }
 
+/* The mark is what tells a device that lacks something from one that fails with UNSUPPORTED where it must not. */
 plait_status plait_conf_may_lack(plait_conf *c, plait_status status) {
     if (status == PLAIT_UNSUPPORTED) c->lacks = true;
     return status;
@@ -60,6 +65,8 @@ plait_status plait_conf_lack(plait_conf *c, const char *format, ...) {
     return plait_conf_may_lack(c, PLAIT_UNSUPPORTED);
 }
 
+/* From here on the caller's clock runs for `name`. A session that was given up meanwhile learns it here, and does no
+ * more checks. */
 static void begin(session *s, const char *name, bool in_check) {
     pthread_mutex_lock(&s->lock);
     s->started_ns = plait_time_ns();
@@ -69,7 +76,8 @@ static void begin(session *s, const char *name, bool in_check) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Lets the caller have the result, and waits until it has seen it. */
+/* Lets the caller have the result, and waits until it has seen it: the result is the session's, and would be written
+ * over by the next check. The clock stands meanwhile. */
 static void hand_over(session *s) {
     pthread_mutex_lock(&s->lock);
     s->started_ns = 0;
@@ -80,6 +88,7 @@ static void hand_over(session *s) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Of the time that the work takes at the measured limits, by what bounds it more; 0 where nothing was measured. */
 static double share_of_limit(const plait_conf *c) {
     const plait_conformance_result *r = &c->result;
     double bytes_ns = c->bytes_per_s > 0 ? r->bytes / c->bytes_per_s * 1e9 : 0;
@@ -87,7 +96,8 @@ static double share_of_limit(const plait_conf *c) {
     return r->launch_ns > 0 ? (bytes_ns > flop_ns ? bytes_ns : flop_ns) / r->launch_ns : 0;
 }
 
-/* A queue that failed stays failed, which is nothing that later checks are about. */
+/* A queue that failed stays failed, which is nothing that later checks are about. Without another one the old stays,
+ * and they fail as well. */
 static void renew_queue(plait_conf *c) {
     plait_queue *queue = NULL;
     if (c->v->synchronise(c->queue) == PLAIT_OK) return;
@@ -96,6 +106,8 @@ static void renew_queue(plait_conf *c) {
     c->queue = queue;
 }
 
+/* Checks that are not asked for have no number; those that an earlier session has delivered, or was given up at, are
+ * counted and passed over. */
 void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *user) {
     char message[PLAIT_ERROR_BYTES] = "";
     session *s = c->session;
@@ -114,6 +126,7 @@ void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *u
     hand_over(s);
 }
 
+/* On failure nothing of the device is left. With a monitor, the check sees the wrapped device only. */
 plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out) {
     plait_device *device = NULL;
     PLAIT_TRY(plait_device_create(item, NULL, &device));
@@ -123,6 +136,7 @@ plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out
     return status;
 }
 
+/* In this order, which is that of results. What is open when something fails is closed by suite_main. */
 static plait_status open_and_run(plait_conf *c) {
     static void (*const groups[])(plait_conf *) = {
         plait_conf_devices, plait_conf_memory,   plait_conf_copies,   plait_conf_queues, plait_conf_events,
@@ -141,6 +155,7 @@ static plait_status open_and_run(plait_conf *c) {
 
 /* ---- sessions ---- */
 
+/* The suite's own memory; the device is not among it, for it belongs to the suite's thread. */
 static void session_destroy(session *s) {
     if (!s) return;
     pthread_cond_destroy(&s->changed);
@@ -152,6 +167,7 @@ static void session_destroy(session *s) {
     free(s);
 }
 
+/* No text is copied as none, and is no failure. */
 static bool copy_text(const char *text, char **out) {
     *out = text ? plait_string_copy(text) : NULL;
     return !text || *out;
@@ -184,6 +200,8 @@ static plait_status session_create(const char *item, const plait_conformance_opt
     return PLAIT_OK;
 }
 
+/* The device is closed here whatever happened, under the clock like a check: closing may hang too. Afterwards either
+ * the caller frees the session or, when it has gone, this thread does. */
 static void *suite_main(void *user) {
     session *s = user;
     begin(s, "device/open", false);
@@ -207,6 +225,7 @@ static void *suite_main(void *user) {
 
 /* ---- the calling thread ---- */
 
+/* What one call of the suite keeps over all its sessions. */
 typedef struct caller {
     const char *item;
     plait_conformance_options options;
@@ -218,6 +237,7 @@ typedef struct caller {
     int n_given_up, skip;
 } caller;
 
+/* The callback may stop the suite; the result is counted and reported all the same. */
 static void take(caller *k, const plait_conformance_result *result) {
     int *const counts[] = {&k->summary.passed, &k->summary.failed, &k->summary.lacking};
     ++*counts[result->outcome];
@@ -229,7 +249,8 @@ static struct timespec time_of(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* Waits until the suite wants something; false when a check has taken too long. */
+/* Waits until the suite wants something; false when a check has taken too long. Between checks the time counts from now
+ * on, so making the next one may take its time. */
 static bool wait_for(session *s, uint64_t limit_ns) {
     while (s->turn == TURN_SUITE) {
         uint64_t now = plait_time_ns(), end = (s->started_ns ? s->started_ns : now) + limit_ns;
@@ -240,7 +261,8 @@ static bool wait_for(session *s, uint64_t limit_ns) {
     return true;
 }
 
-/* With the lock held: the session is left to its thread. */
+/* With the lock held: the session is left to its thread. The check counts as failed, and the next session begins behind
+ * it. A device that hangs while it is opened or closed would do so again, so there is no next one. */
 static void give_up(caller *k, session *s, uint64_t limit_ns) {
     char message[200];
     plait_conformance_result result = {
@@ -272,7 +294,8 @@ static bool follow(caller *k, session *s) {
     return in_time;
 }
 
-/* One session, from the check on where the last one was given up. */
+/* One session, from the check on where the last one was given up. A failure of opening the device is this call's, with
+ * the message from the suite's thread. */
 static plait_status run_session(caller *k) {
     session *s = NULL;
     plait_thread thread = {0};
@@ -303,6 +326,7 @@ static plait_status run_sessions(caller *k) {
     return PLAIT_OK;
 }
 
+/* Options of an older caller are shorter: what is missing is 0. *out_summary is set only when the whole suite ran. */
 plait_status plait_conformance_run(const char *device_item, const plait_conformance_options *options,
                                    plait_conformance_fn result, void *user,
                                    plait_conformance_summary *out_summary) {

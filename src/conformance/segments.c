@@ -1,6 +1,9 @@
-/* Segments of several nodes, as models have them: the device may fuse what it likes, but the bytes must be those of
- * the nodes run one by one (law 9), with values that share memory where the device said so, for several values of
- * the named dim, 0 among them. Among the segments are some that look like they could be fused and must not be. */
+/* Segments of several nodes, as models have them: the device may fuse what it likes, but the bytes must be those of the
+ * nodes run one by one (law 9), with values that share memory where the device said so, for several values of the named
+ * dim, 0 among them. Among the segments are some that look like they could be fused and must not be. Not here: single
+ * nodes (ops.c).
+ *
+ * Invariant: only values that somebody needs are compared; what a device leaves out is its own affair. */
 #include "base/map.h"
 #include "base/size.h"
 #include "conformance/built.h"
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Sizes that no kernel's blocks divide alike: HIDDEN is whole groups of 16 rows and no whole block of 256. */
 enum {
     BOUND = 9,
     WIDTH = 256,
@@ -24,7 +28,8 @@ enum {
     PAGES = 6
 };
 
-/* A segment under construction: shorthands over the bench. Failures show as tensor -1 at the end. */
+/* A segment under construction: shorthands over the bench. A failure sets `failed`, and goes on with tensor 0, so that
+ * drawings need no tests. */
 typedef struct sketch {
     plait_conf_work *w;
     plait_dtype weights;
@@ -32,6 +37,7 @@ typedef struct sketch {
     bool failed;
 } sketch;
 
+/* Named dim 0, on this axis, as it is. */
 static plait_extent tokens(int axis) {
     return (plait_extent){0, axis, 1, 0, 1};
 }
@@ -47,12 +53,13 @@ static int keep(sketch *s, int tensor) {
     return tensor < 0 ? 0 : tensor;
 }
 
-/* [k] or [k, tokens] of float32. */
+/* [k] or [k, tokens] of float32. A tensor for all tokens is a weight, such as a norm's. */
 static int input(sketch *s, int64_t k, bool per_token) {
     plait_operand o = dense(PLAIT_F32, k, per_token ? BOUND : 1, 1, 1);
     return keep(s, plait_conf_tensor_add(s->w, &o, per_token ? tokens(1) : PLAIT_CONF_FIXED, 0, !per_token));
 }
 
+/* The first attribute is all that these segments set. */
 static int apply(sketch *s, plait_op_id op, int n, const int *inputs, plait_attr first, plait_extent extent) {
     plait_op_use use;
     plait_op_use_init(&use, plait_op_get(op));
@@ -60,6 +67,7 @@ static int apply(sketch *s, plait_op_id op, int n, const int *inputs, plait_attr
     return keep(s, plait_conf_apply(s->w, &use, n, inputs, extent));
 }
 
+/* In the form that is under test; the offer is for WIDTH x WIDTH and serves other sizes of the type as well. */
 static int product(sketch *s, int64_t k, int64_t m, int x) {
     plait_operand o = dense(s->weights, k, m, 1, 1);
     int weight = keep(s, plait_conf_tensor_add(s->w, &o, PLAIT_CONF_FIXED, 0, true));
@@ -78,6 +86,7 @@ static int two(sketch *s, plait_op_id op, int a, int b) {
     return apply(s, op, 2, inputs, (plait_attr){0}, tokens(1));
 }
 
+/* 0.75 as first attribute: a factor of scale, a cap of softcap. */
 static int one(sketch *s, plait_op_id op, int a) {
     return apply(s, op, 1, &a, (plait_attr){.f = 0.75}, tokens(1));
 }
@@ -153,11 +162,13 @@ static void traps(sketch *s) {
 
 /* ---- attention ---- */
 
+/* A view: the same bytes as heads of a width. */
 static int heads(sketch *s, int x, int64_t n_heads) {
     plait_operand o = dense(PLAIT_F32, HEAD_DIM, n_heads, BOUND, 1);
     return keep(s, plait_conf_view(s->w, x, &o, tokens(2), 0));
 }
 
+/* Filled by fill, which knows which they are by their order. */
 static int ids(sketch *s, int64_t n, bool per_token) {
     plait_operand o = dense(PLAIT_I32, n, 1, 1, 1);
     return keep(s, plait_conf_tensor_add(s->w, &o, per_token ? tokens(0) : PLAIT_CONF_FIXED, 0, false));
@@ -168,6 +179,7 @@ static int rope(sketch *s, int x, int positions) {
     return apply(s, PLAIT_OP_rope, 2, inputs, (plait_attr){.i = 0}, tokens(2));
 }
 
+/* Needed: it is state, and what was written must be there afterwards. */
 static int cache(sketch *s) {
     plait_operand o = dense(PLAIT_F16, HEAD_DIM, PAGE_LEN, KV_HEADS, PAGES);
     int tensor = keep(s, plait_conf_tensor_add(s->w, &o, PLAIT_CONF_FIXED, 0, false));
@@ -175,7 +187,8 @@ static int cache(sketch *s) {
     return tensor;
 }
 
-/* The order in which a layer's ids are added: positions, sequences, slots, pages. */
+/* A whole layer of attention and feed-forward, with rope and a paged cache. The order in which a layer's ids are added:
+ * positions, sequences, slots, pages. */
 static void layer(sketch *s) {
     int x = input(s, WIDTH, true);
     int positions = ids(s, BOUND, true), sequences = ids(s, BOUND, true), slots = ids(s, BOUND, true);
@@ -215,7 +228,8 @@ typedef struct segment_case {
     int64_t n;
 } segment_case;
 
-/* Ids so that token i of one sequence goes to place i. The ids of a segment are its I32 tensors, in order. */
+/* Ids so that token i of one sequence goes to place i: its pages are those of the cache, each shifted by one. The ids
+ * of a segment are its I32 tensors, in order. Everything else is random, by a seed of its own. */
 static plait_status fill(plait_conf_work *w) {
     int n_ids = 0;
     for (int t = 0; t < w->n_tensors; t++) {
@@ -249,6 +263,7 @@ static plait_status compare(const plait_conf_work *w, const unsigned char *singl
     return PLAIT_OK;
 }
 
+/* The reference comes last, for it runs in the host image that every upload comes from. */
 static plait_status run_ways(plait_conf *c, plait_conf_work *w) {
     unsigned char *single = plait_conf_image(w), *fused = plait_conf_image(w);
     double limit = 0.1;
@@ -284,6 +299,7 @@ static plait_status best_offer(plait_conf *c, plait_dtype dtype, plait_encoding_
     return PLAIT_OK;
 }
 
+/* A device that lacks an op of the segment lacks the segment. */
 static plait_status check_segment(plait_conf *c, void *user) {
     const segment_case *test = user;
     plait_encoding_offer offer;

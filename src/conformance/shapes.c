@@ -1,5 +1,9 @@
-/* Ops at the sizes that models have: one token (decode) and many (prompts). These are what --bench times. The models are
- * named where the numbers come from; ops whose rows are short in every model have one line. */
+/* Ops at the sizes that models have: one token (decode) and many (prompts). These are what --bench times. The models
+ * are named where the numbers come from; ops whose rows are short in every model have one line. Not here: how times are
+ * taken (bench.c).
+ *
+ * Invariant: the same shapes in every run, checked like any other case; only the largest products are timed without
+ * being compared. */
 #include "base/size.h"
 #include "conformance/bench.h"
 #include "conformance/case.h"
@@ -16,6 +20,7 @@ typedef struct shape_line {
     bool deep; /* takes long */
 } shape_line;
 
+/* In place of a dim. */
 #define TOKENS (-1)
 
 static const shape_line lines[] = {
@@ -106,6 +111,7 @@ static plait_operand dense(plait_dtype dtype, int64_t d0, int64_t d1, int64_t d2
 
 static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) PLAIT_PRINTF(3, 4);
 
+/* Packed where the device offers it, which is how weights lie in a run. A use that the op refuses has no check. */
 static void check(plait_conf *c, plait_conf_case *test, const char *format, ...) {
     char name[96];
     va_list args;
@@ -118,7 +124,7 @@ static void check(plait_conf *c, plait_conf_case *test, const char *format, ...)
     if (plait_conf_case_infer(test)) plait_conf_check(c, name, plait_conf_case_check, test);
 }
 
-/* An empty use of an op. */
+/* An empty use of an op. The example's run-time data is that of example 0; shapes come from the line. */
 static void start(plait_conf_case *test, plait_op_id op, int64_t tokens) {
     plait_conf_case_init(test, plait_op_get(op), 0);
     plait_op_use_init(&test->use, plait_op_get(op));
@@ -130,6 +136,7 @@ static void add_input(plait_conf_case *test, plait_operand operand) {
     test->use.inputs[test->use.n_inputs++] = operand;
 }
 
+/* Types as models have them: ids where the op reads control, half precision for caches, floats otherwise. */
 static void check_line(plait_conf *c, const shape_line *line, int64_t tokens) {
     plait_conf_case test;
     const plait_op *op = plait_op_get(line->op);
@@ -150,6 +157,7 @@ static void check_line(plait_conf *c, const shape_line *line, int64_t tokens) {
     check(c, &test, "%s/%lld", line->name, (long long)tokens);
 }
 
+/* Beyond 100 columns the reference would take minutes, so such products are only timed. */
 static void check_product(plait_conf *c, const product_line *line, plait_dtype dtype, int64_t tokens) {
     plait_conf_case test;
     if (line->k % plait_dtype_block_elems(dtype)) return;
@@ -160,6 +168,8 @@ static void check_product(plait_conf *c, const product_line *line, plait_dtype d
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(dtype), (long long)tokens);
 }
 
+/* Without --deep or --bench only what ends quickly: small matrices, few columns. Large ones are measured with few
+ * columns, which is how their memory shows. */
 static void check_products(plait_conf *c) {
     static const plait_dtype quick[] = {PLAIT_F32, PLAIT_F16, PLAIT_Q8_0, PLAIT_Q4_0, PLAIT_Q4_1};
     static const plait_dtype deep[] = {
@@ -179,6 +189,7 @@ static void check_products(plait_conf *c) {
             }
 }
 
+/* One page more than the table names, so that pages are not all of the cache. */
 static void check_attention(plait_conf *c, const attention_line *line, int64_t tokens) {
     plait_conf_case test;
     start(&test, PLAIT_OP_attention, tokens);
@@ -200,6 +211,7 @@ static void check_cache_write(plait_conf *c, const attention_line *line, int64_t
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(line->dtype), (long long)tokens);
 }
 
+/* Rows are cut to whole blocks of the type. */
 static void check_lookup(plait_conf *c, plait_dtype dtype, int64_t tokens) {
     plait_conf_case test;
     int64_t k = 576 / plait_dtype_block_elems(dtype) * plait_dtype_block_elems(dtype);
@@ -214,6 +226,7 @@ static plait_status measure_limits(plait_conf *c, void *user) {
     return plait_conf_measure(c);
 }
 
+/* Limits first: later checks state their share of them. */
 void plait_conf_shapes(plait_conf *c) {
     static const int64_t tokens[] = {1, 128};
     if (c->options.bench) plait_conf_check(c, "shape/limits", measure_limits, NULL);

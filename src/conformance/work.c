@@ -1,4 +1,5 @@
-/* The workbench. Invariant: host and device start from the same bytes, and nothing but the nodes changes them. */
+/* The workbench. Not here: the way of nodes through the device (built.c), numbers (fill.c). Invariant: host and device
+ * start from the same bytes, and nothing but the nodes changes them. */
 #include "conformance/work.h"
 
 #include "base/alloc.h"
@@ -13,6 +14,8 @@
 
 /* ---- building ---- */
 
+/* Does not fail: without memory the tables are NULL, and whatever is added is refused (-1), which freeze turns into a
+ * status. */
 void plait_conf_work_init(plait_conf_work *w, plait_conf *c) {
     memset(w, 0, sizeof *w);
     w->c = c;
@@ -24,6 +27,7 @@ void plait_conf_work_init(plait_conf_work *w, plait_conf *c) {
         plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_NODES * PLAIT_CONF_OPERANDS, sizeof *w->operands);
 }
 
+/* The buffer is the device's; everything else is the arena's. */
 void plait_conf_work_deinit(plait_conf_work *w) {
     if (w->image) w->c->v->buffer_destroy(w->image);
     plait_arena_deinit(&w->arena);
@@ -35,17 +39,21 @@ int plait_conf_dim(plait_conf_work *w, int64_t bound, int64_t value) {
     return w->n_dims++;
 }
 
+/* An offset for size_bytes behind what is placed, with at least a gap between them that belongs to nobody. */
 static uint64_t place(uint64_t *total, uint64_t alignment, uint64_t size_bytes) {
     uint64_t at = (*total + PLAIT_CONF_GAP_BYTES + alignment - 1) & ~(alignment - 1);
     *total = at + size_bytes;
     return at;
 }
 
-/* Values are placed when they are added; only freeze makes the images. False when the bench is full. */
+/* Values are placed when they are added; only freeze makes the images. False when the bench is full. False as well when
+ * the tables could not be made. */
 static bool has_room(const plait_conf_work *w) {
     return w->tensors && w->values && w->nodes && w->operands && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
 }
 
+/* The host's place is known at once, the device's only when all values are added and packings are chosen. `shift` is
+ * part of the value, in front of the tensor. */
 int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_extent outer, uint64_t shift,
                           bool weight) {
     int64_t span = plait_operand_span_bytes(shape);
@@ -60,6 +68,8 @@ int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_
     return w->n_tensors++;
 }
 
+/* A tensor over the same value, `more_offset` behind the first one's beginning. It must lie within the value, which is
+ * the caller's affair. */
 int plait_conf_view(plait_conf_work *w, int tensor, const plait_operand *shape, plait_extent outer,
                     uint64_t more_offset) {
     if (!has_room(w) || tensor < 0) return -1;
@@ -74,6 +84,7 @@ void plait_conf_encode(plait_conf_work *w, int tensor, const plait_encoding_offe
     value->encoding = offer->encoding;
 }
 
+/* As a planner gives it to `prepare`: storage is the value, no slot yet. */
 static plait_segment_operand operand_of(const plait_conf_work *w, int tensor) {
     const plait_conf_tensor *t = &w->tensors[tensor];
     return (plait_segment_operand){.shape = t->shape,
@@ -86,6 +97,8 @@ static plait_segment_operand operand_of(const plait_conf_work *w, int tensor) {
                                    .is_weight = w->values[t->value].weight};
 }
 
+/* Inferred like any node, so the bench cannot have nodes that a graph could not. The output of an op that writes an
+ * input is that input's tensor, and is needed: it is state. A failure in the middle may leave tensors, but no node. */
 int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inputs, const int *inputs,
                      plait_extent extent) {
     plait_op_use use = *attrs_of;
@@ -131,6 +144,7 @@ void plait_conf_need(plait_conf_work *w, int tensor) {
 
 /* ---- images ---- */
 
+/* Asked of the device again, by the offer that has this encoding: only it knows how long a packing is. */
 plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *out) {
     const plait_conf_value *value = &w->values[v];
     *out = value->size_bytes;
@@ -164,6 +178,7 @@ static plait_status has_memory(plait_conf_work *w) {
                            (unsigned long long)left, (unsigned long long)w->device_bytes);
 }
 
+/* The host image is filled with bytes of nobody; the caller then fills values. */
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
@@ -188,6 +203,8 @@ unsigned char *plait_conf_image(plait_conf_work *w) {
     return plait_arena_alloc(&w->arena, w->device_bytes, 1);
 }
 
+/* In file form, values that nodes wrote, in their order: two devices with equal numbers have equal hashes, wherever
+ * they keep weights. */
 uint64_t plait_conf_hash(const plait_conf_work *w, const unsigned char *image) {
     uint64_t hash = 1;
     for (int v = 0; v < w->n_values; v++)
@@ -195,10 +212,12 @@ uint64_t plait_conf_hash(const plait_conf_work *w, const unsigned char *image) {
     return hash;
 }
 
+/* From the bound to the value. */
 static void set_dims(const plait_conf_work *w, plait_operand *operand, const plait_extent *outer) {
     if (outer->dim >= 0) operand->dims[outer->axis] = plait_extent_value(outer, 0, w->dims);
 }
 
+/* Dims are at their values; data points into the image, also of a value of no bytes. */
 static plait_operand in_image(const plait_conf_work *w, int tensor, const unsigned char *image,
                               uint64_t value_offset) {
     const plait_conf_tensor *t = &w->tensors[tensor];
@@ -219,7 +238,8 @@ plait_operand plait_conf_host_operand(const plait_conf_work *w, const plait_segm
     return out;
 }
 
-/* Values in file form as they are, packed ones through pack. */
+/* Values in file form as they are, packed ones through pack. The whole image is written, gaps included, so that a byte
+ * which nobody may touch is known to be what it was. */
 plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buffer *image) {
     memset(w->uploaded, PLAIT_CONF_NOBODY, w->device_bytes);
     for (int v = 0; v < w->n_values; v++)
@@ -252,6 +272,7 @@ plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_n
     return use;
 }
 
+/* In place in the host image. Scratch has 64 bytes to spare, so that none is still an address. */
 static plait_status run_node(plait_conf_work *w, const plait_segment_node *node) {
     plait_op_use use = plait_conf_host_use(w, node);
     size_t bytes = node->op->reference_scratch ? node->op->reference_scratch(&use) : 0;
@@ -262,6 +283,7 @@ static plait_status run_node(plait_conf_work *w, const plait_segment_node *node)
     return PLAIT_OK;
 }
 
+/* In program order: a node reads what the ones before it wrote. */
 plait_status plait_conf_run_reference(plait_conf_work *w) {
     for (int n = 0; n < w->n_nodes; n++) PLAIT_TRY(run_node(w, &w->nodes[n]));
     return PLAIT_OK;
@@ -269,6 +291,7 @@ plait_status plait_conf_run_reference(plait_conf_work *w) {
 
 /* ---- comparing ---- */
 
+/* By the format's decoder, a block at a time: slow, and right for every type. */
 static double element(const plait_operand *o, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
     float block[256];
     int64_t n = plait_dtype_block_elems(o->dtype);
@@ -276,10 +299,12 @@ static double element(const plait_operand *o, int64_t i0, int64_t i1, int64_t i2
     return (double)block[i0 % n];
 }
 
+/* Where the value was in the last run, which may have put it over another one. */
 static plait_operand shown_in(const plait_conf_work *w, int tensor, const unsigned char *image) {
     return in_image(w, tensor, image, w->shown[w->tensors[tensor].value]);
 }
 
+/* Relative to the larger of `scale` and the expected value; a NaN on one side only is infinitely wrong. */
 double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigned char *image, double scale) {
     plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
     double worst = 0;
@@ -333,6 +358,7 @@ plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsig
             double a = (double)row[i], e = (double)other[i], limit = limits ? limits[i] : 0;
             if (a == e || (isnan(a) && isnan(e))) continue;
             double difference = fabs(a - e);
+            /* The worst share of a limit is kept while all is well, too: it is the check's figure of error. */
             if (isfinite(limit) && difference <= limit && difference > *worst * limit)
                 *worst = difference / limit;
             if (difference <= limit || (!isfinite(limit) && isfinite(a))) continue;
@@ -345,6 +371,7 @@ plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsig
     return status;
 }
 
+/* Block by block, since a row of a quantised type cannot be read in parts. */
 double plait_conf_magnitude(const plait_operand *o) {
     double sum = 0;
     int64_t block = plait_dtype_block_elems(o->dtype), n = o->dims[0] * o->dims[1];
@@ -357,7 +384,8 @@ double plait_conf_magnitude(const plait_operand *o) {
     return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
-/* Copies the elements of an operand from one image over another. */
+/* Copies the elements of an operand from one image over another. What a node was to write is taken from the image that
+ * came back; whether it is right is another question. */
 static void take_over(const plait_conf_work *w, const plait_segment_operand *operand,
                       const unsigned char *from_image, unsigned char *to_image) {
     uint64_t at = w->shown[operand->value] + operand->view_offset;
@@ -374,7 +402,7 @@ static void take_over(const plait_conf_work *w, const plait_segment_operand *ope
                (size_t)plait_dtype_block_bytes(from.dtype));
 }
 
-/* Whose byte it is, for the message. */
+/* Whose byte it is, for the message. The value that begins last in front of it; behind its end, it is the gap's. */
 static plait_status changed_byte(const plait_conf_work *w, uint64_t at, int actual, int expected) {
     uint64_t before = 0;
     int value = -1;
@@ -394,6 +422,8 @@ static plait_status changed_byte(const plait_conf_work *w, uint64_t at, int actu
         (unsigned long long)w->values[value].size_bytes);
 }
 
+/* The image as it was uploaded, with everything that nodes write replaced by what came back: whatever still differs was
+ * written by nobody's right. Packed weights are left out, since only the device knows their bytes. */
 plait_status plait_conf_untouched(const plait_conf_work *w, const unsigned char *image) {
     unsigned char *expected = plait_alloc_array(w->device_bytes, 1);
     plait_status status = PLAIT_OK;
