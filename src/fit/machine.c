@@ -54,6 +54,7 @@ static bool is_blank(char c) {
 static size_t next_word(reader *r, const char **out) {
     while (r->at < r->end && is_blank(*r->at)) r->at++;
     *out = r->at;
+    /* Nothing of a comment is looked at: it may hold any bytes. */
     if (r->at < r->end && *r->at == '#')
         while (r->at < r->end && *r->at != '\n') r->at++, *out = r->at;
     while (r->at < r->end && *r->at != '\n' && *r->at != '#' && !is_blank(*r->at)) r->at++;
@@ -156,6 +157,7 @@ static plait_status read_line(reader *r) {
     if (n == 0) return PLAIT_OK;
     PLAIT_TRY(take_name(r, word, n));
     plait_strbuf_clear(&r->item);
+    /* One item of a device list for each line. */
     plait_strbuf_append(&r->item, "sim:inner=null");
     while ((n = next_word(r, &word)) > 0) PLAIT_TRY(take_pair(r, word, n, given));
     for (size_t k = 0; k < PLAIT_COUNT_OF(keys); k++)
@@ -182,6 +184,7 @@ static plait_status read_lines(reader *r) {
 static void name_devices(const reader *r, plait_context *context) {
     for (int d = 0; d < r->n && d < context->n_devices; d++) {
         plait_context_entry *entry = &context->devices[d];
+        /* Both places: messages use the device's own name, plans that of the info. */
         snprintf(entry->device->name, sizeof entry->device->name, "%s", r->names[d]);
         snprintf(entry->info.name, sizeof entry->info.name, "%s", r->names[d]);
     }

@@ -32,6 +32,8 @@ plait_graph *plait_graph_create(const plait_graph_options *options) {
         graph->builder->scope = "";
         graph->builder->block = -1;
     }
+    /* Defaults are filled in before anything is checked, so that one place can fail, and the ordinary destroy frees
+     * what there is. */
     graph->name = plait_arena_string(&graph->arena, options && options->name ? options->name : "graph");
     graph->n_tensors = 1; /* id 0 is no tensor */
     plait_status status = plait_grow(&graph->tensors, &graph->tensor_capacity, 1, sizeof *graph->tensors,
@@ -134,6 +136,7 @@ static plait_status add_dim(plait_graph *graph, const char *name, int64_t bound,
                            (long long)bound, INT32_MAX);
     for (size_t i = 0; i < graph->n_dims; i++)
         if (strcmp(graph->dims[i].name, name) == 0) {
+            /* Two bounds under one name would make two dims that a run sets as one. */
             if (graph->dims[i].bound != bound)
                 return plait_error(PLAIT_INVALID_ARGUMENT,
                                    "dim %s: bound %lld, but it was given before as %lld", name,
@@ -203,6 +206,8 @@ plait_status plait_graph_shape(const plait_graph *graph, plait_shape shape, int6
     for (int i = 0; i < PLAIT_MAX_RANK; i++) {
         int64_t dim = i < shape.rank ? shape.dims[i] : 1;
         if (dim < 0) {
+            /* Strides are products of the dims further in, so with any other dim bounded they would change from step to
+             * step. */
             if (i != shape.rank - 1)
                 return plait_error(PLAIT_INVALID_ARGUMENT,
                                    "dim %d is bounded, but only the outermost (dim %d) may be", i,
@@ -292,6 +297,7 @@ static plait_status add_root(plait_graph *graph, const char *kind_name, plait_st
         return plait_error(PLAIT_INVALID_ARGUMENT, "[%lld, %lld, %lld, %lld] has more than 2^48 elements",
                            (long long)row.shape.dims[0], (long long)row.shape.dims[1],
                            (long long)row.shape.dims[2], (long long)row.shape.dims[3]);
+    /* Nobody has written it: readers find inputs, weights and states as they begin. */
     plait_graph_storage storage = {.kind = kind,
                                    .writer = PLAIT_NO_NODE,
                                    .block = graph->builder->block,
@@ -392,6 +398,7 @@ plait_tensor plait_named(plait_graph *graph, const char *name, plait_tensor tens
     for (int o = 0; o < node->n_outputs;
          o++) { /* storages that the node made, not one that it writes in place */
         plait_graph_storage *storage = &graph->storages[graph->tensors[node->outputs[o]].storage];
+        /* A storage that the node writes in place is another's, and keeps its name. */
         if (storage->root == node->outputs[o]) storage->name = node->name;
     }
     return tensor;
@@ -421,6 +428,7 @@ static plait_status add_parts(plait_graph *graph, plait_tensor tensor, int axis,
                                parts[i].name, storage->name, (long long)parts[i].size,
                                (long long)parts[i].granule);
     }
+    /* Parts that leave something out would leave later passes with rows of which they know nothing. */
     if (sum != row->shape.dims[axis])
         return plait_error(PLAIT_INVALID_ARGUMENT, "parts of \"%s\" add up to %lld, but dim %d is %lld",
                            storage->name, (long long)sum, axis, (long long)row->shape.dims[axis]);

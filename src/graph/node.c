@@ -61,6 +61,8 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
     for (int i = 0; i < use->n_inputs; i++) {
         const plait_graph_tensor *row = plait_op_has(use, i) ? plait_graph_row(graph, inputs[i]) : NULL;
         if (!row || row->outer.dim < 0) continue;
+        /* The op's text may show fewer dims than the tensor has; a bounded one that it does not show, or shows as a
+         * product, has no factor of its own. */
         int axis = row->outer.axis;
         const plait_factor_operand *operand = &factors->inputs[i];
         if (axis >= operand->rank || operand->dims[axis].n != 1)
@@ -69,6 +71,7 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
         PLAIT_TRY(note_extent(factors, operand->dims[axis].factors[0], &row->outer, known));
     }
     for (int o = 0; o < use->n_outputs; o++) {
+        /* Outwards from the inputs' factors to the output's dims. */
         for (int axis = 0; axis < factors->outputs[o].rank; axis++) {
             const plait_factor_dim *dim = &factors->outputs[o].dims[axis];
             for (int k = 0; k < dim->n; k++) {
@@ -85,6 +88,7 @@ plait_status plait_graph_derive_extents(const plait_graph *graph, const plait_op
                 out_extents[o].axis = axis;
             }
         }
+        /* Dims of 1 may lie outside of a bounded one: they need no stride. */
         for (int axis = out_extents[o].axis + 1; out_extents[o].dim >= 0 && axis < PLAIT_MAX_RANK; axis++)
             if (use->outputs[o].dims[axis] != 1)
                 return plait_error(PLAIT_INVALID_ARGUMENT, "output %s: bounded dim %d is not the outermost",
@@ -129,6 +133,7 @@ static plait_status set_inputs(const plait_graph *graph, plait_op_use *use, cons
             return plait_error(PLAIT_INVALID_ARGUMENT, "input %d: %u is not a tensor of this graph", i,
                                inputs[i].id);
         const plait_graph_storage *storage = &graph->storages[row->storage];
+        /* A view has the node of the value that it shows, so views of older values are found as well. */
         if (row->node != storage->writer)
             return plait_error(PLAIT_INVALID_ARGUMENT,
                                "input %d is an old value of \"%s\": node \"%s\" wrote it since", i,
@@ -193,6 +198,7 @@ static plait_status append_node(plait_graph *graph, const plait_op_use *use, con
         rows[o].span_bytes = (uint64_t)plait_operand_span_bytes(&rows[o].shape);
     }
     for (int o = 0; o < use->n_outputs; o++) { /* cannot fail any more: room was reserved */
+        /* Only output 0 of an op that writes in place has no storage of its own. */
         if (o > 0 || use->op->writes_input < 0) {
             plait_graph_storage storage = {.kind = PLAIT_STORAGE_TEMPORARY,
                                            .name = node.name,

@@ -164,6 +164,7 @@ static plait_status take_dim(parser *p, plait_dim *out) {
         PLAIT_TRY(take_int(p, "a size", out));
         return *out >= 0 ? PLAIT_OK : plait_error(PLAIT_CORRUPT, "a size of %lld", (long long)*out);
     }
+    /* "(2*tokens+1)/3", as print_extent writes it. */
     if (!accept(p, "(")) return find_dim(p, out);
     PLAIT_TRY(take_int(p, "a factor", &a));
     PLAIT_TRY(expect(p, "*"));
@@ -320,6 +321,7 @@ static plait_status take_float(parser *p, double *out) {
     size_t n = 0;
     for (char last = 'e'; p->at + n < p->end; last = p->at[n++]) {
         char c = p->at[n];
+        /* `last` begins as an exponent's letter, so that a sign in front is taken by the same rule. */
         bool sign = (c == '+' || c == '-') && (last == 'e' || last == 'E'); /* in front, or of the exponent */
         if (!sign && !is_word(c) && c != '.') break;
     }
@@ -375,6 +377,7 @@ static plait_status apply(parser *p, const plait_op *op, const char *name, int n
     plait_attr_value attrs[PLAIT_MAX_ATTRS];
     char names[PLAIT_MAX_ATTRS][PLAIT_MAX_NAME];
     int n_inputs = 0, n_attrs = 0;
+    /* An attribute's name begins with a letter, so a mark tells inputs from what follows them. */
     while (skip_spaces(p), p->at < p->end && (*p->at == '%' || *p->at == '_')) {
         if (n_inputs == PLAIT_MAX_INPUTS)
             return plait_error(PLAIT_CORRUPT, "more than %d inputs", PLAIT_MAX_INPUTS);
@@ -407,6 +410,7 @@ static plait_status parse_made(parser *p) {
         int64_t id;
         PLAIT_TRY(expect(p, "%"));
         PLAIT_TRY(take_int(p, "a tensor's number", &id));
+        /* Numbers say nothing that the order of lines does not; that they agree shows lines that were lost or moved. */
         if (id != (int64_t)p->graph->n_tensors + n)
             return plait_error(PLAIT_CORRUPT, "%%%lld is made here, expected %%%lld: numbers count up",
                                (long long)id, (long long)p->graph->n_tensors + n);
@@ -414,6 +418,7 @@ static plait_status parse_made(parser *p) {
     } while (accept(p, ",") && n < PLAIT_MAX_OUTPUTS);
     PLAIT_TRY(expect(p, "="));
     PLAIT_TRY(take_word(p, "input, weight, state, view or an op", word));
+    /* No op is called like one of these words. */
     bool root = strcmp(word, "input") == 0 || strcmp(word, "weight") == 0 || strcmp(word, "state") == 0;
     if ((root || strcmp(word, "view") == 0) && n != 1)
         return plait_error(PLAIT_CORRUPT, "%s makes one tensor, not %d", word, n);
@@ -436,6 +441,7 @@ static plait_status parse_first(parser *p) {
     plait_strbuf_init(&name, 0);
     plait_status status = take_quoted(p, "the graph's name", &name);
     if (status == PLAIT_OK) {
+        /* From here on p->graph is the caller's to destroy, whatever happens. */
         p->graph = plait_graph_create(&(plait_graph_options){.name = plait_strbuf_text(&name)});
         if (!p->graph) status = plait_error_memory("graph", sizeof *p->graph);
     }
@@ -470,6 +476,7 @@ static plait_status parse_lines(parser *p, const char *text, size_t n_bytes) {
     if (n_bytes > MAX_TEXT_BYTES)
         return plait_error(PLAIT_LIMIT, "%zu bytes of text, at most %d", n_bytes, MAX_TEXT_BYTES);
     for (const char *at = text, *end = text + n_bytes; at < end;) {
+        /* The last line need not end, and the text need not have a NUL. */
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         p->at = at;
         p->end = stop ? stop : end;

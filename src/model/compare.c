@@ -134,6 +134,7 @@ static plait_status read_threads(comparer *c) {
         else
             at->process_name = name;
     }
+    /* The name of a process stands under its number with thread -1. */
     for (size_t i = 0; i < c->n_threads; i++) {
         thread_name *thread = &c->threads[i];
         for (size_t k = 0; k < c->n_threads; k++)
@@ -193,6 +194,8 @@ static plait_status merged_row(comparer *c, int plan, uint32_t queue, const char
     set_key(c, plan, queue, plait_strbuf_text(&general));
     plait_strbuf_inherit(&c->key, &general);
     plait_status status = plait_strbuf_status(&c->key);
+    /* A row that is new gets its name first, then its place in the map, then the table: what fails on the way leaves a
+     * table that is whole. */
     if (status == PLAIT_OK && !find(c, &c->merged, out)) {
         status = plait_grow(&x->rows, &c->row_capacity, x->n_rows + 1, sizeof *x->rows, NO_ROW, "comparison");
         const char *kept = plait_arena_string(&x->arena, plait_strbuf_text(&general));
@@ -301,6 +304,7 @@ static plait_status count_step(comparer *c, const plait_json *event) {
     c->out->n_steps[p]++;
     plait_strbuf_clear(&c->key);
     plait_strbuf_printf(&c->key, "%d ", p);
+    /* Keys are bytes, not text: the numbers go in as they lie. */
     plait_strbuf_append_n(&c->key, dims, n * sizeof *dims);
     plait_strbuf_append_n(&c->key, &keys, sizeof keys);
     PLAIT_TRY(plait_strbuf_status(&c->key));
@@ -429,7 +433,9 @@ static void drop_doubles(comparer *c) {
         for (uint32_t g = 0; g < e->n_groups; g++) {
             plait_compared_row *group = &c->out->rows[c->group_rows[p][g]];
             plait_compared_row *whole = &c->out->rows[c->step_rows[p][e->groups[g].step]];
+            /* Measured as a whole: the groups' predictions would stand beside nothing. */
             if (whole->n_measured && !group->n_measured) *group = (plait_compared_row){.name = group->name};
+            /* And a whole that was measured by its groups would count twice. */
             if (!whole->n_measured) whole->n_predicted = 0;
         }
     }

@@ -43,6 +43,7 @@ static plait_status check_kv_type(const char *which, plait_dtype type, int64_t d
 /* A batch or context of 0 stays 0: that is what is left open for fit to choose. */
 static plait_status fill_options(plait_model *model, const plait_model_options *given) {
     plait_model_options *o = &model->options;
+    /* A copy of the struct: arrays in it stay the caller's, and are used while the model is being opened. */
     if (given) *o = *given;
     if (!o->kv_given) o->k_type = o->v_type = PLAIT_F16;
     if (o->sequences == 0) o->sequences = 1;
@@ -102,6 +103,7 @@ static plait_status find_weight(void *user, const char *name, plait_operand *out
     const plait_model *model = user;
     const plait_gguf_tensor *tensor;
     PLAIT_TRY(plait_gguf_get_tensor(model->gguf, name, &tensor));
+    /* The bytes are only read; operands have one kind of pointer. */
     plait_operand operand = {.dtype = tensor->dtype, .data = (void *)(uintptr_t)tensor->bytes};
     memcpy(operand.dims, tensor->dims, sizeof operand.dims);
     if (!plait_operand_make_dense(&operand))
@@ -174,6 +176,7 @@ plait_status plait_model_create(plait_model **out, plait_context *context, const
  * because each round denies an op more, and there are finitely many. */
 static plait_status complete(plait_model *model) {
     for (;;) {
+        /* Something was denied if the number has grown: a failure without that is one. */
         uint32_t n_denied = model->context->n_denied;
         int64_t context = model->engine.context;
         plait_status status = plait_engine_complete(model, &model->engine);

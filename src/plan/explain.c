@@ -229,6 +229,7 @@ static void follow(plait_explained *e, flow *f) {
         const plait_plan_transfer *transfer = &plan->transfers[step->item];
         uint32_t maker = f->maker[transfer->source];
         if (step->kind != PLAIT_STEP_RECEIVE && maker) e->groups[maker - 1].out_bytes += transfer->size_bytes;
+        /* On its way: it arrives with the receive. */
         if (step->kind == PLAIT_STEP_SEND) continue;
         f->unread[transfer->target] += transfer->size_bytes;
         f->maker[transfer->target] = 0; /* what came is not its group's work any more */

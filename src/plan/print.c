@@ -258,6 +258,7 @@ static int32_t shift_of(const printer *p, size_t i, size_t period) {
     for (size_t k = 0; k < period; k++) {
         const line *a = &p->lines[i + k], *b = &p->lines[i + period + k];
         if (a->hash != b->hash || a->n_numbers != b->n_numbers) return 0;
+        /* The first number of the repetition decides; alike() holds all others to it. */
         if (a->n_numbers) {
             int64_t shift = (int64_t)p->numbers[b->first_number] - p->numbers[a->first_number];
             return shift > 0 && shift <= 1024 ? (int32_t)shift : 0;
@@ -274,6 +275,7 @@ static fold find_fold(const printer *p, size_t i) {
     /* A repetition of period p shows in line i and line i + p; the longest stretch wins, and of equals the shortest
      * period. */
     for (size_t period = 1; period <= MOST_PERIOD && i + 2 * period <= p->n_lines; period++) {
+        /* Comparing the first lines' hashes spares most periods the rest. */
         int32_t shift = p->lines[i].hash == p->lines[i + period].hash ? shift_of(p, i, period) : 0;
         size_t times = 1;
         while (shift && i + (times + 1) * period <= p->n_lines &&

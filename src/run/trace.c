@@ -171,6 +171,8 @@ static uint64_t host_time(const collector *c, int device, const plait_launch_tra
 static size_t step_of(const collector *c, int place, uint64_t begin_ns, size_t at) {
     const struct plait_run_trace *trace = &c->run->trace;
     size_t depth = (size_t)c->run->depth;
+    /* Steps of a place are `depth` apart; the first recorded one that used this place depends on which step recording
+     * began with. */
     size_t next =
         at == SIZE_MAX ? ((size_t)place + depth - (size_t)(trace->first_step % depth)) % depth : at + depth;
     while (next < trace->n_steps && trace->steps[next].submit.begin_ns <= begin_ns) at = next, next += depth;
@@ -241,6 +243,7 @@ static void span_name(const collector *c, size_t k, int group, plait_strbuf *nam
 static void keep_moment(collector *c, size_t k, size_t step, plait_run_moment when) {
     if (k >= c->run->plan->n_steps) return;
     plait_run_moment *moment = &c->moments[step * c->run->plan->n_steps + k];
+    /* The first span gives the beginning, the latest end the end. */
     if (!moment->end_ns) *moment = when;
     if (when.end_ns > moment->end_ns) moment->end_ns = when.end_ns;
 }
@@ -325,6 +328,7 @@ static void print_arrows(collector *c) {
             const plait_run_moment *to = &c->moments[k * plan->n_steps + s];
             for (uint32_t w = step->first_wait; w < step->first_wait + step->n_waits; w++) {
                 const plait_plan_wait *wait = &plan->waits[w];
+                /* The step before the first recorded one left no spans. */
                 if (wait->before && k == 0) continue;
                 const plait_run_moment *from = &c->moments[(k - wait->before) * plan->n_steps + wait->step];
                 if (!from->end_ns || !to->end_ns) continue;
