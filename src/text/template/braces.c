@@ -1,4 +1,5 @@
-/* str.format: "{} {name!r:>{width}}". Invariant: nested fields go two levels deep, as in Python. */
+/* str.format: "{} {name!r:>{width}}". Not here: one value under a specification (format.c), the % operator (pformat.c).
+ * Invariant: nested fields go two levels deep, as in Python. */
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -30,6 +31,7 @@ static int64_t number_in(const plait_tpl_str *s, size_t from, size_t to) {
     return n;
 }
 
+/* Python's rule: fields are numbered either all by hand or all by themselves, while names mix with both. */
 static bool positional(plait_tpl_render *r, braces *f, size_t from, size_t to, plait_tpl_value *out) {
     int64_t n = number_in(f->format, from, to);
     plait_tpl_value name;
@@ -53,7 +55,8 @@ static bool positional(plait_tpl_render *r, braces *f, size_t from, size_t to, p
     return true;
 }
 
-/* name.attribute[item]... in bytes [from, to). */
+/* name.attribute[item]... in bytes [from, to). Parts behind the name are reached as templates reach them. An item of
+ * digits is a number, any other a string. */
 static bool field_value(plait_tpl_render *r, braces *f, size_t from, size_t to, plait_tpl_value *out) {
     const plait_tpl_str *s = f->format;
     plait_tpl_value key;
@@ -79,6 +82,7 @@ static bool field_value(plait_tpl_render *r, braces *f, size_t from, size_t to, 
     return true;
 }
 
+/* !s, !r and !a as in Python; 0 for none. */
 static bool convert(plait_tpl_render *r, char how, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_builder b;
     if (how == 0) return *out = v, true;
@@ -94,7 +98,8 @@ static bool convert(plait_tpl_render *r, char how, plait_tpl_value v, plait_tpl_
     return plait_tpl_finish(&b, out);
 }
 
-/* The field between braces in bytes [from, to). */
+/* The field between braces in bytes [from, to). The specification may hold fields of its own. In a markup format a
+ * value without specification is escaped, as in Jinja's str.format for Markup. */
 static bool put_field(plait_tpl_builder *b, braces *f, size_t from, size_t to, int depth) {
     const plait_tpl_str *s = f->format;
     plait_tpl_render *r = b->r;
@@ -139,6 +144,7 @@ static size_t field_end(const plait_tpl_str *s, size_t at, size_t to) {
     return SIZE_MAX;
 }
 
+/* Doubled braces stand for themselves only on the outer level: inside a specification Python reads them as fields. */
 static bool put_format(plait_tpl_builder *b, braces *f, size_t from, size_t to, int depth) {
     const plait_tpl_str *s = f->format;
     if (depth > 2) return plait_tpl_type_error(b->r, "format: nested too deep");
@@ -163,6 +169,7 @@ static bool put_format(plait_tpl_builder *b, braces *f, size_t from, size_t to, 
     return !b->failed;
 }
 
+/* Text of the format keeps its origin, and so does each value. */
 bool plait_tpl_format_braces(plait_tpl_render *r, const plait_tpl_str *format, const plait_tpl_args *args,
                              plait_tpl_value *out) {
     plait_tpl_builder b;

@@ -1,19 +1,27 @@
-/* Statements, macros and loops. Invariant: r->out is restored by whoever replaced it, also after a failure. */
+/* Statements, macros and loops. Not here: expressions (eval.c), how values print (print.c). Invariant: r->out is
+ * restored by whoever replaced it, also after a failure.
+ *
+ * Scopes are frames: a round of a loop, a call of a macro, with, blocks and captured text each get one, `if` does not.
+ * What is set in a frame is gone with it, which is Jinja's rule; namespaces are the way around it. */
 #include "text/template/eval.h"
 
 #include "text/template/print.h"
 
 #include <string.h>
 
+/* How a statement ended. BREAK and CONTINUE end every list up to the loop around, and the parser lets them stand only
+ * inside of one. */
 typedef enum flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_FAIL } flow;
 
 static flow run_list(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_frame *frame);
 
+/* Errors name the line of the statement or target that was placed last. */
 static void place(plait_tpl_render *r, const plait_tpl_node *node) {
     r->line = node->line;
     r->column = node->column;
 }
 
+/* NULL after a failure. Frames live in the arena, not on the stack, because a macro keeps the one it was defined in. */
 static plait_tpl_frame *new_frame(plait_tpl_render *r, plait_tpl_frame *parent) {
     plait_tpl_frame *f = plait_tpl_alloc(r, 1, sizeof *f);
     if (f) f->parent = parent;
@@ -25,6 +33,7 @@ static plait_tpl_frame *new_frame(plait_tpl_render *r, plait_tpl_frame *parent) 
 static bool assign(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                    plait_tpl_value v);
 
+/* As many items as targets, neither fewer nor more; one item more is asked for to know that. */
 static bool unpack(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                    plait_tpl_value v) {
     plait_tpl_iter it;
@@ -42,6 +51,8 @@ static bool unpack(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_
     return more == 0;
 }
 
+/* Only a namespace can be changed through a name: set ns.x = ... is the one assignment that reaches out of its
+ * scope. */
 static bool assign_attribute(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                              plait_tpl_value v) {
     plait_tpl_value ns;
@@ -81,6 +92,7 @@ static bool capture(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_f
 
 /* --- loops --- */
 
+/* *loop is complete even when the source cannot be iterated. */
 static bool loop_init(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl_node *node,
                       plait_tpl_frame *outer, plait_tpl_value source, uint32_t depth0) {
     *loop = (plait_tpl_loop){
@@ -88,7 +100,9 @@ static bool loop_init(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl
     return plait_tpl_iterate(r, source, &loop->iter);
 }
 
-/* The next item that passes the loop's condition. */
+/* The next item that passes the loop's condition. 1 and *out, 0 at the end, -1 failed. Items that fail the condition
+ * count neither for the index nor as neighbours. The condition sees the loop's names in a frame of its own, without
+ * `loop`. */
 static int pull(plait_tpl_render *r, plait_tpl_loop *loop, plait_tpl_value *out) {
     for (;;) {
         int more = plait_tpl_next(r, &loop->iter, out);
@@ -110,6 +124,7 @@ static int peek(plait_tpl_render *r, plait_tpl_loop *loop) {
     return more;
 }
 
+/* Steps on to the next item, first to one that peek took ahead; returns as pull. */
 static int advance(plait_tpl_render *r, plait_tpl_loop *loop) {
     plait_tpl_value v = loop->after;
     int more = loop->has_after ? 1 : pull(r, loop, &v);
@@ -123,6 +138,8 @@ static int advance(plait_tpl_render *r, plait_tpl_loop *loop) {
     return 1;
 }
 
+/* A lazy or filtered source has a length only when it was read to its end: the rest goes into a list over which the
+ * loop then runs on, with its condition already applied (tested). */
 bool plait_tpl_loop_length(plait_tpl_render *r, plait_tpl_loop *loop, int64_t *out) {
     if (loop->length < 0 && (loop->node->c || loop->source.kind == PLAIT_TPL_ITERATOR)) {
         plait_tpl_value rest, v;
@@ -140,11 +157,14 @@ bool plait_tpl_loop_length(plait_tpl_render *r, plait_tpl_loop *loop, int64_t *o
     return true;
 }
 
+/* A neighbour that is not there is undefined, not an error; the hint appears when it is used. */
 static int neighbour(bool there, plait_tpl_value v, const char *hint, plait_tpl_value *out) {
     *out = there ? v : plait_tpl_undefined(hint);
     return 1;
 }
 
+/* 1 and *out, 0 when `loop` has no such attribute, -1 failed. last and nextitem look one item ahead, so a lazy source
+ * runs one item early, as in Jinja. */
 int plait_tpl_loop_attribute(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl_str *name,
                              plait_tpl_value *out) {
     int64_t n;
@@ -185,6 +205,8 @@ static flow run_round(plait_tpl_render *r, plait_tpl_loop *loop, plait_tpl_frame
     return run_list(r, loop->node->items, *frame);
 }
 
+/* The loop's state is in the arena and not on the stack, because a value in the template may refer to it after the
+ * end. */
 static flow run_loop(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                      plait_tpl_value source, uint32_t depth0) {
     plait_tpl_loop *loop = plait_tpl_alloc(r, 1, sizeof *loop);
@@ -212,6 +234,8 @@ static flow run_for(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_f
     return run_loop(r, node, frame, source, 0);
 }
 
+/* loop(items) in a recursive loop: the same body over other items, one depth further in. Its text is the value of the
+ * call. */
 bool plait_tpl_call_loop(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl_args *args,
                          plait_tpl_value *out) {
     if (!loop->node->flag)
@@ -230,6 +254,8 @@ bool plait_tpl_call_loop(plait_tpl_render *r, plait_tpl_loop *loop, const plait_
 
 /* --- macros --- */
 
+/* Frames that the macro can see are marked, up to the first that is marked already, so a loop around takes a fresh
+ * frame for its next round. */
 static bool define_macro(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          plait_tpl_value *out) {
     plait_tpl_macro *macro = plait_tpl_alloc(r, 1, sizeof *macro);
@@ -240,7 +266,8 @@ static bool define_macro(plait_tpl_render *r, const plait_tpl_node *node, plait_
     return true;
 }
 
-/* Takes the argument of that name out of the named ones (marks it used); false when it is not there. */
+/* Takes the argument of that name out of the named ones (marks it used); false when it is not there. From the end, so
+ * of names given twice the last counts; the others stay behind as arguments left over. */
 static bool take_named(const plait_tpl_args *args, bool *used, const plait_tpl_str *name,
                        plait_tpl_value *out) {
     for (size_t i = args->n_named; i-- > 0;)
@@ -253,7 +280,7 @@ static bool take_named(const plait_tpl_args *args, bool *used, const plait_tpl_s
 }
 
 /* Parameters by position and name; missing[i] becomes true for those not given, which are undefined, even while the
- * defaults of others are computed. */
+ * defaults of others are computed. A default may use the parameters before it and the ones after it that were given. */
 static bool bind_parameters(plait_tpl_render *r, const plait_tpl_macro *macro, plait_tpl_frame *frame,
                             const plait_tpl_args *args, bool *used, bool *missing) {
     size_t i = 0;
@@ -277,13 +304,15 @@ static bool bind_parameters(plait_tpl_render *r, const plait_tpl_macro *macro, p
     return true;
 }
 
+/* `name` is a literal: the key borrows it. */
 static bool set_text(plait_tpl_render *r, plait_tpl_frame *frame, const char *name, plait_tpl_value v) {
     plait_tpl_value key;
     return plait_tpl_str_borrow(r, name, strlen(name), 0, &key) &&
            plait_tpl_dict_set(r, &frame->names, key, v);
 }
 
-/* caller, kwargs and varargs, as far as the body mentions them; an error for arguments left over. */
+/* caller, kwargs and varargs, as far as the body mentions them; an error for arguments left over. A macro that does not
+ * mention kwargs or varargs takes none, which is how Jinja finds mistyped arguments. */
 static bool bind_rest(plait_tpl_render *r, const plait_tpl_macro *macro, plait_tpl_frame *frame,
                       const plait_tpl_args *args, size_t n_params, bool *used) {
     static const plait_tpl_str caller_name = {.bytes = "caller", .n_bytes = 6, .n_chars = 6};
@@ -317,6 +346,7 @@ static bool bind_rest(plait_tpl_render *r, const plait_tpl_macro *macro, plait_t
     return set_text(r, frame, "varargs", v);
 }
 
+/* The macro's frame hangs on the frame of its definition, not on that of the call: names are lexical. */
 bool plait_tpl_call_macro(plait_tpl_render *r, plait_tpl_macro *macro, const plait_tpl_args *args,
                           plait_tpl_value *out) {
     plait_tpl_frame *frame = new_frame(r, macro->frame);
@@ -340,6 +370,7 @@ static bool print_text(plait_tpl_render *r, const plait_tpl_node *node, plait_tp
     return print_value(r, v);
 }
 
+/* The block becomes a macro, which the called one sees as `caller`. */
 static bool run_call_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value caller, v;
     return define_macro(r, node, frame, &caller) && plait_tpl_eval_call(r, node->b, frame, &caller, &v) &&
@@ -358,6 +389,7 @@ static flow run_if(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_fr
     return FLOW_NEXT;
 }
 
+/* The block runs in a frame of its own; only the target is set outside. */
 static bool run_set_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value v;
     plait_tpl_frame *inner = new_frame(r, frame);
@@ -373,6 +405,7 @@ static bool run_filter_block(plait_tpl_render *r, const plait_tpl_node *node, pl
            print_text(r, node, v);
 }
 
+/* Values are computed in the outer scope: in with a=1, b=a the second a is not the first. */
 static flow run_with(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_frame *inner = new_frame(r, frame);
     if (!inner) return FLOW_FAIL;
@@ -383,6 +416,7 @@ static flow run_with(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_
     return run_list(r, node->items, inner);
 }
 
+/* A block sees the variables of the top level and not those around it, unless it is scoped. */
 static flow run_scope(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_frame *inner = new_frame(r, node->flag ? r->root : frame);
     return inner ? run_list(r, node->items, inner) : FLOW_FAIL;
@@ -416,6 +450,8 @@ static flow run_node(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_
     return ok ? FLOW_NEXT : FLOW_FAIL;
 }
 
+/* One step for each statement, one level for each list. The first statement that does not end normally ends the
+ * list. */
 static flow run_list(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_frame *frame) {
     flow f = FLOW_NEXT;
     if (!plait_tpl_enter(r)) return FLOW_FAIL;

@@ -1,9 +1,11 @@
-/* Iterators. Invariant: an iterator only holds positions, so a list that changes under it is read as it is now, and
- * never beyond its end. */
+/* Iterators. Not here: the loop statement (exec.c), the stages of lazy filters (filters_list.c). Invariant: an iterator
+ * only holds positions, so a list that changes under it is read as it is at that moment, and never beyond its end. */
 #include "text/template/iterate.h"
 
 #include "text/template/string.h"
 
+/* Undefined gives no items, as in Jinja. A lazy value is shared and not copied: who takes an item of it takes it from
+ * everybody. */
 bool plait_tpl_iterate(plait_tpl_render *r, plait_tpl_value v, plait_tpl_iter *out) {
     *out = (plait_tpl_iter){.source = v};
     switch (v.kind) {
@@ -19,6 +21,7 @@ bool plait_tpl_iterate(plait_tpl_render *r, plait_tpl_value v, plait_tpl_iter *o
     }
 }
 
+/* A pair out of a dict of the variables has the dict's origin, so its brackets print as foreign text. */
 static int next_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_view_part part, size_t i,
                       plait_tpl_value *out) {
     if (i >= d->n_entries) return 0;
@@ -32,6 +35,7 @@ static int next_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_vi
     return 1;
 }
 
+/* `position` counts the bytes already given, from whichever end. Characters of a markup string are markup. */
 static int next_char(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out) {
     const plait_tpl_str *s = it->source.u.string;
     size_t from, to;
@@ -55,6 +59,7 @@ static size_t next_index(plait_tpl_iter *it, size_t n) {
     return it->reversed ? n - 1 - i : i;
 }
 
+/* 1 and *out, 0 at the end, -1 failed; the last line turns the false of a type error into -1. */
 static int next_plain(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out) {
     plait_tpl_value v = it->source;
     size_t i;
@@ -82,6 +87,8 @@ static int next_plain(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *
     }
 }
 
+/* Every item that a stage drops costs a step, so a filter that lets nothing through still meets the limit. Lazy values
+ * over lazy values recurse here, hence the level. */
 int plait_tpl_next(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out) {
     if (!plait_tpl_enter(r)) return -1;
     int more;
@@ -101,6 +108,7 @@ int plait_tpl_next(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out
     return more;
 }
 
+/* NULL for `stage`: the items as they are. `state` has to live in the arena, as the iterator does. */
 bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn stage, void *state,
                     plait_tpl_value *out) {
     plait_tpl_iter *it = plait_tpl_alloc(r, 1, sizeof *it);
@@ -113,6 +121,7 @@ bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn s
     return true;
 }
 
+/* A lazy source has to be read to its end first. */
 bool plait_tpl_reversed(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_iter probe;
     if (v.kind == PLAIT_TPL_ITERATOR && !plait_tpl_list_from(r, v, &v)) return false;

@@ -1,4 +1,6 @@
-/* The lexer. Invariant: `at` only moves forward, and line and line_start belong to `at` whenever a token is made. */
+/* The lexer. Not here: grammar (parser.c, parse_expr.c). The rules are those of jinja2/lexer.py with trim_blocks and
+ * lstrip_blocks, as chat templates expect. Invariant: `at` only moves forward, and line and line_start belong to `at`
+ * whenever a token is made. */
 #include "text/template/lexer.h"
 
 #include "base/utf8.h"
@@ -11,6 +13,7 @@
 
 typedef enum tag_end { END_BLOCK, END_PRINT } tag_end;
 
+/* Columns count bytes from 1. */
 static bool fail_here(plait_tpl_lexer *x, const char *what) {
     x->r->line = x->line;
     x->r->column = (uint32_t)(x->at - x->line_start + 1);
@@ -26,6 +29,7 @@ static void move_to(plait_tpl_lexer *x, size_t to) {
         }
 }
 
+/* The array doubles inside the arena, which frees nothing: the old ones cost as much again at most. */
 static bool add_token(plait_tpl_lexer *x, plait_tpl_token_kind kind, plait_tpl_value value) {
     if (x->n_tokens == x->capacity) {
         size_t capacity = x->capacity ? x->capacity * 2 : 64;
@@ -42,17 +46,20 @@ static bool add_token(plait_tpl_lexer *x, plait_tpl_token_kind kind, plait_tpl_v
     return true;
 }
 
+/* The token borrows from the normalised copy, which lives in the same arena. Empty text makes no token. */
 static bool add_text(plait_tpl_lexer *x, size_t from, size_t to) {
     plait_tpl_value v;
     if (to <= from) return true;
     return plait_tpl_str_borrow(x->r, x->text + from, to - from, 0, &v) && add_token(x, PLAIT_TPL_T_TEXT, v);
 }
 
+/* Needs at <= n_bytes. */
 static bool at_text(const plait_tpl_lexer *x, size_t at, const char *what) {
     size_t n = strlen(what);
     return x->n_bytes - at >= n && memcmp(x->text + at, what, n) == 0;
 }
 
+/* White space as Python's \s takes it, beyond ASCII too. */
 static size_t skip_space(const plait_tpl_lexer *x, size_t at) {
     while (at < x->n_bytes) {
         uint32_t code = 0;
@@ -63,7 +70,8 @@ static size_t skip_space(const plait_tpl_lexer *x, size_t at) {
     return at;
 }
 
-/* End of text [from, to) without the white space at its end. */
+/* End of text [from, to) without the white space at its end. Goes back a character at a time; the text is valid UTF-8,
+ * so continuation bytes lead to a first byte. */
 static size_t strip_end(const plait_tpl_lexer *x, size_t from, size_t to) {
     while (to > from) {
         size_t p = to - 1;
@@ -94,10 +102,12 @@ static size_t after_block(const plait_tpl_lexer *x, size_t at, char sign) {
     return at < x->n_bytes && x->text[at] == '\n' ? at + 1 : at;
 }
 
+/* '-', '+', or 0 for no sign. */
 static char sign_at(const plait_tpl_lexer *x, size_t at) {
     return at < x->n_bytes && (x->text[at] == '-' || x->text[at] == '+') ? x->text[at] : 0;
 }
 
+/* Comments do not nest, and nothing inside them is looked at, quotes neither. */
 static bool lex_comment(plait_tpl_lexer *x) {
     size_t at = x->at + 2 + (sign_at(x, x->at + 2) != 0), from = at;
     while (at < x->n_bytes && !at_text(x, at, "#}")) at++;
@@ -109,8 +119,8 @@ static bool lex_comment(plait_tpl_lexer *x) {
     return true;
 }
 
-/* Position behind a tag "{% NAME %}" that starts at `at`, or 0; *sign_before and *sign_end are its signs, *end the
- * position behind "%}". */
+/* Whether a tag "{% NAME %}" starts at `at`; *sign_before and *sign_end are its signs, *end the position behind
+ * "%}". */
 static bool word_tag(const plait_tpl_lexer *x, size_t at, const char *name, char *sign_before, char *sign_end,
                      size_t *end) {
     if (!at_text(x, at, "{%")) return false;
@@ -126,6 +136,7 @@ static bool word_tag(const plait_tpl_lexer *x, size_t at, const char *name, char
     return true;
 }
 
+/* Up to the first endraw tag, whatever stands in between. Its white space is cut as that of any block tag. */
 static bool lex_raw(plait_tpl_lexer *x, size_t begin_end, char begin_sign) {
     move_to(x, begin_sign == '-' ? skip_space(x, begin_end) : begin_end);
     size_t from = x->at, at = from, end = 0;
@@ -152,7 +163,8 @@ static int digit_value(char c) {
                                   : 99;
 }
 
-/* Digits of a base with single underscores between them; returns the end, `at` when there are none. */
+/* Digits of a base with single underscores between them; returns the end, `at` when there are none. `base` 1 takes
+ * zeros only. */
 static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool underscore_first) {
     size_t p = at;
     while (p < x->n_bytes) {
@@ -164,7 +176,8 @@ static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool un
     return p;
 }
 
-/* End of a float literal at `at`, or `at`. */
+/* End of a float literal at `at`, or `at`. Digits behind a dot are an index (x.1.2 is x[1][2]), not a float; without
+ * dot or exponent it is an integer. */
 static size_t scan_float(const plait_tpl_lexer *x, size_t at) {
     size_t p = scan_digits(x, at, 10, false), good = at;
     if (p == at || (at > 0 && x->text[at - 1] == '.')) return at;
@@ -181,6 +194,7 @@ static size_t scan_float(const plait_tpl_lexer *x, size_t at) {
     return good;
 }
 
+/* Underscores are dropped; 63 characters are more than any double needs. */
 static bool add_float(plait_tpl_lexer *x, size_t end) {
     char small[64];
     size_t n = 0;
@@ -195,6 +209,8 @@ static bool add_float(plait_tpl_lexer *x, size_t end) {
     return true;
 }
 
+/* A prefix without digits behind it leaves "0" as the number and the letter as a name. Leading zeros are taken only
+ * when nothing but zeros follows, as in Python: what is behind them is the next token, which the parser refuses. */
 static bool add_integer(plait_tpl_lexer *x) {
     int base = 10;
     size_t at = x->at, end;
@@ -260,6 +276,8 @@ static bool put_escape(plait_tpl_lexer *x, plait_tpl_builder *b, size_t *at, siz
     return true;
 }
 
+/* A backslash takes the next character along, so a quote behind one does not end the string; line ends belong to it.
+ * Without a backslash nothing is copied. */
 static bool add_string(plait_tpl_lexer *x) {
     char quote = x->text[x->at];
     size_t end = x->at + 1;
@@ -302,6 +320,7 @@ static size_t scan_name(const plait_tpl_lexer *x, size_t at) {
     return p;
 }
 
+/* Brackets are matched here and not in the parser, because "}}" ends a tag only outside of them. */
 static bool add_operator(plait_tpl_lexer *x) {
     static const char *const twos[] = {"//", "**", "==", "!=", ">=", "<="};
     char c = x->text[x->at], op[3] = {c, 0, 0};
@@ -342,6 +361,8 @@ static bool lex_tag_end(plait_tpl_lexer *x, tag_end end, bool *done) {
     return true;
 }
 
+/* The order of attempts is Jinja's: float, integer, name, string, operator. A round takes at least one byte or
+ * fails. */
 static bool lex_tag(plait_tpl_lexer *x, tag_end end) {
     if (!add_token(x, end == END_BLOCK ? PLAIT_TPL_T_BLOCK_BEGIN : PLAIT_TPL_T_PRINT_BEGIN, plait_tpl_none()))
         return false;
@@ -378,7 +399,7 @@ static bool lex_tag(plait_tpl_lexer *x, tag_end end) {
     return true; /* the parser says what is missing */
 }
 
-/* Position of the next "{%", "{{" or "{#", or the end. */
+/* Position of the next "{%", "{{" or "{#", or the end. A brace alone is text. */
 static size_t next_tag(const plait_tpl_lexer *x, size_t at) {
     while (at < x->n_bytes) {
         const char *p = memchr(x->text + at, '{', x->n_bytes - at);
@@ -390,6 +411,7 @@ static size_t next_tag(const plait_tpl_lexer *x, size_t at) {
     return x->n_bytes;
 }
 
+/* Text before a tag is cut by that tag's sign; text behind a tag begins where the tag's own end left `at`. */
 static bool lex_all(plait_tpl_lexer *x) {
     while (x->at < x->n_bytes) {
         size_t from = x->at, tag = next_tag(x, from), raw_end = 0;
@@ -412,7 +434,8 @@ static bool lex_all(plait_tpl_lexer *x) {
     return add_token(x, PLAIT_TPL_T_END, plait_tpl_none());
 }
 
-/* A copy with \n as the only line end and without one at the end. */
+/* A copy with \n as the only line end and without one at the end. As Jinja does with keep_trailing_newline off. Columns
+ * in errors count in this copy. */
 static char *normalise(plait_tpl_render *r, const char *text, size_t n_bytes, size_t *out_n) {
     char *copy = plait_tpl_alloc(r, n_bytes + 1, 1);
     if (!copy) return NULL;
@@ -430,6 +453,7 @@ static char *normalise(plait_tpl_render *r, const char *text, size_t n_bytes, si
     return copy;
 }
 
+/* UTF-8 is checked here once: all that comes later may decode without asking. */
 bool plait_tpl_lex(plait_tpl_lexer *x, plait_tpl_render *r, const char *text, size_t n_bytes) {
     *x = (plait_tpl_lexer){.r = r, .line = 1};
     if (!plait_utf8_valid(text, n_bytes))

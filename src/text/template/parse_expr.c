@@ -11,13 +11,15 @@ static plait_tpl_node *parse_unary(plait_tpl_parser *p, bool with_filter);
 static plait_tpl_node *parse_primary(plait_tpl_parser *p, bool with_ns);
 static bool parse_arguments(plait_tpl_parser *p, plait_tpl_node *call);
 
-/* Appends to a list of which `tail` is the last link. */
+/* Appends to a list of which `tail` is the last link. n_items counts; callers bound nothing, because each item takes at
+ * least one token. */
 static void append(plait_tpl_node *owner, plait_tpl_node ***tail, plait_tpl_node *item) {
     **tail = item;
     *tail = &item->next;
     owner->n_items++;
 }
 
+/* NULL operands come from failures and make the result NULL. */
 static plait_tpl_node *binary(plait_tpl_parser *p, plait_tpl_node_kind kind, const plait_tpl_token *at,
                               plait_tpl_node *a, plait_tpl_node *b) {
     plait_tpl_node *n = a && b ? plait_tpl_node_new(p, kind, at) : NULL;
@@ -31,6 +33,8 @@ plait_tpl_node *plait_tpl_parse_expression(plait_tpl_parser *p) {
     return parse_cond(p);
 }
 
+/* "a if b else c". `a` is read before the condition is seen, so unknown names in it become soft afterwards. Without
+ * else the value is undefined. */
 static plait_tpl_node *parse_cond(plait_tpl_parser *p) {
     if (!plait_tpl_deeper(p)) return NULL;
     const plait_tpl_token *at = plait_tpl_peek(p);
@@ -105,6 +109,7 @@ static int take_comparison(plait_tpl_parser *p) {
     return -1;
 }
 
+/* A chain (a < b < c) is one node, so that b is evaluated once. "not in" is an operator of its own. */
 static plait_tpl_node *parse_compare(plait_tpl_parser *p) {
     plait_tpl_node *first = parse_sum(p), *n = NULL, **tail = NULL;
     if (!first) return NULL;
@@ -133,6 +138,7 @@ static plait_tpl_node *parse_not(plait_tpl_parser *p) {
     return n;
 }
 
+/* Groups to the left, as Jinja does and unlike Python; a sign binds tighter, unlike Python too. */
 static plait_tpl_node *parse_power(plait_tpl_parser *p) {
     plait_tpl_node *n = parse_unary(p, true);
     while (n && plait_tpl_at_op(p, "**")) {
@@ -158,6 +164,7 @@ static plait_tpl_node *parse_product(plait_tpl_parser *p) {
     return n;
 }
 
+/* Between + and * in Jinja's grammar. All operands are in one node: their texts are joined once. */
 static plait_tpl_node *parse_concat(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_peek(p);
     plait_tpl_node *first = parse_product(p);
@@ -195,6 +202,7 @@ static plait_tpl_node *parse_subscript(plait_tpl_parser *p) {
     return n;
 }
 
+/* Several indices with commas between them are one tuple, as in Python. */
 static plait_tpl_node *parse_index(plait_tpl_parser *p, plait_tpl_node *node) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_ITEM, plait_tpl_take(p)), *tuple = NULL,
                    **tail = NULL;
@@ -220,6 +228,7 @@ static plait_tpl_node *parse_index(plait_tpl_parser *p, plait_tpl_node *node) {
     return plait_tpl_expect_op(p, "]") ? n : NULL;
 }
 
+/* x.0 is x[0]. */
 static plait_tpl_node *parse_dot(plait_tpl_parser *p, plait_tpl_node *node) {
     const plait_tpl_token *at = plait_tpl_take(p), *what = plait_tpl_peek(p);
     if (what->kind != PLAIT_TPL_T_NAME && what->kind != PLAIT_TPL_T_INTEGER)
@@ -245,6 +254,7 @@ static plait_tpl_node *parse_call(plait_tpl_parser *p, plait_tpl_node *node) {
     return parse_arguments(p, n) ? n : NULL;
 }
 
+/* Calls, indices and attributes bind tighter than any sign or filter. */
 static plait_tpl_node *parse_postfix(plait_tpl_parser *p, plait_tpl_node *n) {
     while (n) {
         if (plait_tpl_at_op(p, "."))
@@ -259,6 +269,7 @@ static plait_tpl_node *parse_postfix(plait_tpl_parser *p, plait_tpl_node *n) {
     return n;
 }
 
+/* Python's order: positional ones, then names and *, then **. */
 static bool add_argument(plait_tpl_parser *p, plait_tpl_node *call, plait_tpl_node ***tail,
                          plait_tpl_node ***named_tail) {
     const plait_tpl_token *at = plait_tpl_peek(p);
@@ -299,6 +310,7 @@ static bool parse_arguments(plait_tpl_parser *p, plait_tpl_node *call) {
     return plait_tpl_expect_op(p, ")");
 }
 
+/* The first one is what the error names. */
 static void note_unknown(plait_tpl_parser *p, const plait_tpl_node *n) {
     if (!n->builtin && !p->soft && !p->unknown) p->unknown = n;
 }
@@ -344,6 +356,8 @@ static bool starts_test_argument(const plait_tpl_parser *p) {
            plait_tpl_at_op(p, "[") || plait_tpl_at_op(p, "{");
 }
 
+/* Without parentheses a test takes one argument with its postfix and no more: "x is divisibleby 3 and y" ends before
+ * "and". */
 static plait_tpl_node *parse_test(plait_tpl_parser *p, plait_tpl_node *node) {
     const plait_tpl_token *at = plait_tpl_take(p);
     bool negated = plait_tpl_skip_name(p, "not");
@@ -378,6 +392,7 @@ static plait_tpl_node *parse_filters_and_tests(plait_tpl_parser *p, plait_tpl_no
     return n;
 }
 
+/* Filters apply to the value with its sign, as in Jinja: -x|abs is (-x)|abs. */
 static plait_tpl_node *parse_unary(plait_tpl_parser *p, bool with_filter) {
     if (!plait_tpl_deeper(p)) return NULL;
     plait_tpl_node *n;
@@ -421,6 +436,7 @@ static plait_tpl_node *parse_dict(plait_tpl_parser *p) {
     return plait_tpl_expect_op(p, "}") ? n : NULL;
 }
 
+/* All renderings, on all threads, share the constants of a template. */
 static plait_tpl_node *parse_constant(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_take(p);
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_CONST, at);
@@ -440,6 +456,7 @@ static plait_tpl_node *parse_constant(plait_tpl_parser *p) {
     return n;
 }
 
+/* true, false and none are constants in both spellings, and can therefore not be set. */
 static plait_tpl_node *parse_name(plait_tpl_parser *p, bool with_ns) {
     const plait_tpl_token *at = plait_tpl_take(p);
     const plait_tpl_str *name = at->value.u.string;
@@ -462,6 +479,7 @@ static plait_tpl_node *parse_name(plait_tpl_parser *p, bool with_ns) {
     return n;
 }
 
+/* () is the empty tuple, (a) is a, (a,) is a tuple. */
 static plait_tpl_node *parse_parentheses(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_take(p);
     plait_tpl_node *n;
@@ -487,6 +505,7 @@ static plait_tpl_node *parse_primary(plait_tpl_parser *p, bool with_ns) {
     return plait_tpl_syntax(p, "an expression");
 }
 
+/* What may follow a comma that ends a tuple. */
 static bool tuple_ends(const plait_tpl_parser *p, const char *stop) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     return t->kind == PLAIT_TPL_T_PRINT_END || t->kind == PLAIT_TPL_T_BLOCK_END || plait_tpl_at_op(p, ")") ||

@@ -1,4 +1,7 @@
-/* Statements. Invariant: every function that returns NULL or false has recorded the failure. */
+/* Statements. Not here: expressions and targets (parse_expr.c). Invariant: every function that returns NULL or false
+ * has recorded the failure.
+ *
+ * A failure leaves depth and the other counters as they are: the parser is given up with it. */
 #include "text/template/parser.h"
 
 #include "text/template/string.h"
@@ -12,10 +15,12 @@ const plait_tpl_token *plait_tpl_peek(const plait_tpl_parser *p) {
     return &p->tokens[p->at];
 }
 
+/* At the end it is the end again. */
 const plait_tpl_token *plait_tpl_peek_next(const plait_tpl_parser *p) {
     return &p->tokens[p->at + (p->tokens[p->at].kind != PLAIT_TPL_T_END)];
 }
 
+/* The end is never passed, so peek is always valid. */
 const plait_tpl_token *plait_tpl_take(plait_tpl_parser *p) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     if (t->kind != PLAIT_TPL_T_END) p->at++;
@@ -40,6 +45,7 @@ bool plait_tpl_skip_name(plait_tpl_parser *p, const char *name) {
     return plait_tpl_at_name(p, name) && plait_tpl_take(p);
 }
 
+/* Always NULL, so that a caller may return it. Long names are cut: they come out of the file. */
 void *plait_tpl_syntax(plait_tpl_parser *p, const char *expected) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     static const char *const names[] = {"text",
@@ -91,6 +97,8 @@ plait_tpl_node *plait_tpl_node_new(plait_tpl_parser *p, plait_tpl_node_kind kind
     return n;
 }
 
+/* Bounds the parser's own recursion. The tree may be deeper, since chains as a + b + c nest to the left; evaluation
+ * counts its levels itself. */
 bool plait_tpl_deeper(plait_tpl_parser *p) {
     if (p->depth < p->r->limits.parse_depth) return ++p->depth;
     p->r->line = plait_tpl_peek(p)->line;
@@ -114,7 +122,8 @@ static const char *const ends_block[] = {"endblock", NULL};
 static const char *const ends_generation[] = {"endgeneration", NULL};
 static const char *const ends_autoescape[] = {"endautoescape", NULL};
 
-/* A body in which unknown filter names are errors again, and loops around do not count (a function of its own). */
+/* A body in which unknown filter names are errors again, and loops around do not count (a function of its own). The tag
+ * that ends the body is taken too. */
 static bool parse_function_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_node *n) {
     uint32_t loops = p->n_loops;
     bool soft = p->soft;
@@ -135,6 +144,8 @@ static bool parse_scope_body(plait_tpl_parser *p, const char *const *ends, plait
     return ok && plait_tpl_take(p);
 }
 
+/* elif is a chain of nodes and costs no depth. Names of filters are soft inside: unknown ones fail only when reached,
+ * because templates guard them by conditions. */
 static plait_tpl_node *parse_if(plait_tpl_parser *p) {
     plait_tpl_node *first = NULL, **link = &first;
     bool soft = p->soft;
@@ -157,6 +168,7 @@ static plait_tpl_node *parse_if(plait_tpl_parser *p) {
     }
 }
 
+/* Each round sets `loop`, so Jinja refuses it as a target. */
 static bool names_loop(const plait_tpl_node *target) {
     if (target->kind == PLAIT_TPL_N_NAME) return plait_tpl_str_is(target->value.u.string, "loop");
     for (const plait_tpl_node *item = target->items; item; item = item->next)
@@ -164,6 +176,7 @@ static bool names_loop(const plait_tpl_node *target) {
     return false;
 }
 
+/* `else` no longer counts as inside of this loop: break there belongs to the loop around. */
 static plait_tpl_node *parse_for(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_FOR, plait_tpl_take(p));
     bool soft = p->soft;
@@ -186,6 +199,7 @@ static plait_tpl_node *parse_for(plait_tpl_parser *p) {
     return n;
 }
 
+/* With "=" an assignment; without it a block up to endset, whose text goes through the filters behind a bar. */
 static plait_tpl_node *parse_set(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_take(p);
     plait_tpl_node *target = plait_tpl_parse_target(p, true, NULL), *n;
@@ -228,7 +242,8 @@ static bool parse_parameters(plait_tpl_parser *p, plait_tpl_node **out) {
     return plait_tpl_expect_op(p, ")");
 }
 
-/* Body of a macro or call block, with the special names that it uses. */
+/* Body of a macro or call block, with the special names that it uses. A parameter of such a name is the macro's own and
+ * not the special one. What an inner macro mentions counts for the one around it too. */
 static bool parse_macro_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_node *n) {
     uint8_t outer = p->uses;
     p->uses = 0;
@@ -251,6 +266,7 @@ static plait_tpl_node *parse_macro(plait_tpl_parser *p) {
     return parse_parameters(p, &n->a) && parse_macro_body(p, ends_macro, n) ? n : NULL;
 }
 
+/* {% call(a) f() %}: the body is a macro with the parameters `a`, given to f as `caller`. */
 static plait_tpl_node *parse_call_block(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_CALL_BLOCK, plait_tpl_take(p));
     if (!n || (plait_tpl_at_op(p, "(") && !parse_parameters(p, &n->a))) return NULL;
@@ -281,11 +297,13 @@ static plait_tpl_node *parse_with(plait_tpl_parser *p) {
     return parse_scope_body(p, ends_with, n) ? n : NULL;
 }
 
+/* Marks what the model wrote, for training; for a prompt it is no more than a scope. */
 static plait_tpl_node *parse_generation(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_SCOPE, plait_tpl_take(p));
     return n && parse_function_body(p, ends_generation, n) ? n : NULL;
 }
 
+/* Without inheritance a block runs where it stands. */
 static plait_tpl_node *parse_block(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_SCOPE, plait_tpl_take(p));
     const plait_tpl_token *name = n ? plait_tpl_expect_name(p) : NULL;
@@ -306,6 +324,7 @@ static plait_tpl_node *parse_block(plait_tpl_parser *p) {
     return n;
 }
 
+/* Only "autoescape false", which asks for what happens anyway. */
 static plait_tpl_node *parse_autoescape(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_SCOPE, plait_tpl_take(p));
     if (!n || !(n->a = plait_tpl_parse_expression(p))) return NULL;
@@ -318,6 +337,7 @@ static plait_tpl_node *parse_autoescape(plait_tpl_parser *p) {
     return parse_scope_body(p, ends_autoescape, n) ? n : NULL;
 }
 
+/* {% print a, b %}: one output for each expression. */
 static plait_tpl_node *parse_print(plait_tpl_parser *p) {
     plait_tpl_node *body = plait_tpl_node_new(p, PLAIT_TPL_N_BODY, plait_tpl_take(p)), **tail;
     if (!body) return NULL;
@@ -332,6 +352,7 @@ static plait_tpl_node *parse_print(plait_tpl_parser *p) {
     return body;
 }
 
+/* Not through the border of a macro or block, where n_loops begins anew. */
 static plait_tpl_node *parse_jump(plait_tpl_parser *p, plait_tpl_node_kind kind) {
     if (p->n_loops == 0) return plait_tpl_syntax(p, "break and continue only inside a loop");
     return plait_tpl_node_new(p, kind, plait_tpl_take(p));
@@ -347,6 +368,7 @@ static plait_tpl_node *parse_refused(plait_tpl_parser *p) {
     return NULL;
 }
 
+/* Words that end or continue other statements are errors here. */
 static plait_tpl_node *parse_statement(plait_tpl_parser *p) {
     if (plait_tpl_at_name(p, "if")) return parse_if(p);
     if (plait_tpl_at_name(p, "for")) return parse_for(p);
@@ -417,6 +439,7 @@ static bool parse_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_n
     return ok;
 }
 
+/* A filter or test that does not exist is an error at once when no condition is around it, as in Jinja. */
 plait_tpl_node *plait_tpl_parse(plait_tpl_render *r, const plait_tpl_token *tokens) {
     plait_tpl_parser p = {.r = r, .tokens = tokens};
     plait_tpl_node *root = plait_tpl_node_new(&p, PLAIT_TPL_N_BODY, tokens);

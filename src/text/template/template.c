@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Zero means the default; the numbers are those of plait/template.h. */
 static plait_template_limits with_defaults(const plait_template_limits *limits) {
     plait_template_limits l = limits ? *limits : (plait_template_limits){0};
     if (!l.source_bytes) l.source_bytes = (size_t)4 << 20;
@@ -24,6 +25,8 @@ static plait_template_limits with_defaults(const plait_template_limits *limits) 
     return l;
 }
 
+/* The seed of the hashes comes from clock and address, so keys in a request cannot be chosen to collide. Nothing that
+ * is printed depends on it. */
 static void start(plait_tpl_render *r, const plait_template_limits *limits) {
     uint64_t now = plait_time_ns();
     *r = (plait_tpl_render){.limits = *limits, .line = 1, .column = 1};
@@ -32,6 +35,8 @@ static void start(plait_tpl_render *r, const plait_template_limits *limits) {
     r->hash_seed = now ^ (uint64_t)(uintptr_t)r * 0x9E3779B97F4A7C15u;
 }
 
+/* Compiling uses a render for its arena, limits and errors; the arena then becomes the template's. The constants live
+ * there and are only read later. */
 plait_status plait_template_create(plait_template **out, const char *text, size_t n_bytes,
                                    const plait_template_limits *limits) {
     plait_template_limits l = with_defaults(limits);
@@ -65,6 +70,7 @@ void plait_template_destroy(plait_template *t) {
 
 static bool convert(plait_tpl_render *r, const plait_json *from, plait_tpl_value *out);
 
+/* Lists and dicts of the variables are foreign: the brackets and commas that print them are not the template's text. */
 static bool convert_array(plait_tpl_render *r, const plait_json *from, plait_tpl_value *out) {
     size_t n = from->u.array.n_items;
     plait_tpl_value list;
@@ -125,6 +131,8 @@ static bool trust(plait_tpl_render *r, const char *const *names) {
     return r->status == PLAIT_OK;
 }
 
+/* Strings are not copied: they point into the JSON tree, which has to stay until the end of the rendering. NULL
+ * variables are an empty context. */
 static bool load_variables(plait_tpl_render *r, const plait_json *variables, const char *const *trusted) {
     plait_tpl_value context;
     if (!variables) {
@@ -143,6 +151,7 @@ static bool load_variables(plait_tpl_render *r, const plait_json *variables, con
 
 /* --- output --- */
 
+/* Neighbouring bytes of one origin are one segment; without marks all bytes have the same. */
 static size_t count_segments(const plait_tpl_chunk *c) {
     if (c->used == 0) return 0;
     size_t n = 1;
@@ -150,6 +159,7 @@ static size_t count_segments(const plait_tpl_chunk *c) {
     return n;
 }
 
+/* *out is written only when all of it is there. */
 static plait_status give_output(const plait_tpl_chunk *c, plait_template_output *out) {
     size_t n = count_segments(c), k = 0;
     char *text = plait_string_copy_n(c->bytes ? c->bytes : "", c->used);
@@ -173,6 +183,7 @@ static plait_status give_output(const plait_tpl_chunk *c, plait_template_output 
     return PLAIT_OK;
 }
 
+/* Everything of a rendering is local, so threads may render one template at once. */
 static plait_status render(const plait_template *t, const plait_template_input *input,
                            const plait_json *variables, plait_template_output *out) {
     plait_tpl_render r;
@@ -192,6 +203,7 @@ static plait_status render(const plait_template *t, const plait_template_input *
     return r.status;
 }
 
+/* *out may be deinitialised after any result; after a failure only `raised` may be set. */
 plait_status plait_template_render(const plait_template *t, const plait_template_input *input,
                                    plait_template_output *out) {
     plait_template_input none = {0};
