@@ -56,7 +56,8 @@ static double slower(double a, double b) {
     return a > b ? a : b;
 }
 
-/* Arithmetic and bytes overlap on any device worth planning for, so the slower one counts, not their sum. */
+/* The roofline (Williams, Waterman and Patterson, CACM 52(4), 2009): arithmetic and bytes overlap on any device worth
+ * planning for, so the slower one counts, not their sum. node_ns is what a node costs beside that. */
 double plait_cost_time(const plait_cost *cost, int device, const plait_work *work) {
     const plait_device_figures *f = &cost->devices[device];
     double seconds = work->bytes / (double)f->bytes_per_s;

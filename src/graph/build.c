@@ -245,7 +245,6 @@ plait_status plait_graph_add_tensor(plait_graph *graph, const plait_graph_tensor
     return PLAIT_OK;
 }
 
-/* Room grows by itself; the row's names live in the arena already. */
 plait_status plait_graph_add_storage(plait_graph *graph, const plait_graph_storage *row, uint32_t *out) {
     PLAIT_TRY(plait_grow(&graph->storages, &graph->storage_capacity, graph->n_storages + 1, sizeof *row,
                          PLAIT_GRAPH_MAX_ENTRIES, "graph storages"));

@@ -43,7 +43,8 @@ static plait_shape shape_of(const rebuild *r, const plait_graph_tensor *tensor) 
     return shape;
 }
 
-/* Also in its block, with its parts. */
+/* Declared where `from` declared it, in its block and with its parts: names of weights and state are what the residence
+ * knows. */
 static plait_tensor add_root(rebuild *r, const plait_graph_tensor *tensor) {
     const plait_graph_storage *row = &r->from->storages[tensor->storage];
     plait_shape shape = shape_of(r, tensor);
@@ -95,7 +96,6 @@ static void add_node(rebuild *r, uint32_t n) {
     for (int o = 0; o < node->n_outputs; o++) r->now[node->outputs[o]] = outputs[o];
 }
 
-/* Right behind what makes the tensor. */
 static void add_early(rebuild *r, uint32_t tensor) {
     for (uint32_t k = r->early[tensor]; k; k = r->next_early[k - 1]) add_copy(r, k - 1);
 }

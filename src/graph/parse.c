@@ -330,7 +330,6 @@ static plait_status take_float(parser *p, double *out) {
     return PLAIT_OK;
 }
 
-/* By the kind that the op's row says. */
 static plait_status take_attr(parser *p, const plait_op *op, const char *name, plait_attr *out) {
     int index = plait_op_attr_index(op, name);
     plait_dtype dtype;

@@ -60,7 +60,6 @@ static void print_extent(const plait_graph *graph, const plait_extent *extent, p
     if (!itself) plait_strbuf_printf(s, "+%lld)/%lld", (long long)extent->b, (long long)extent->c);
 }
 
-/* As many dims as the rank says, the bounded one by name. */
 void plait_graph_print_shape(const plait_graph *graph, const plait_graph_tensor *tensor, plait_strbuf *s) {
     for (int i = 0; i < tensor->rank; i++) {
         plait_strbuf_append(s, i ? ", " : "[");

@@ -18,8 +18,8 @@ typedef struct finder {
     size_t n_slots;
 } finder;
 
-/* The multiplier is 2^64 divided by the golden ratio, odd; the shift brings high bits down to where slots are chosen.
- */
+/* Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, 6.4): the factor is 2^64 over the golden
+ * ratio; the shift brings high bits down to where slots are chosen. */
 static uint64_t mix(uint64_t h, uint64_t value) {
     h = (h ^ value) * 0x9E3779B97F4A7C15u;
     return h ^ h >> 29;

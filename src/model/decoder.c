@@ -1,14 +1,16 @@
 /* The block that most language models share: RMS norm, attention with rotary positions over a paged cache, gated
  * feed-forward, residuals; traits (arch.h) say where a family differs. Not here: weights' placement, caches' memory.
  *
- * Invariant: rows that nobody wants logits of leave the graph after the last attention; every tensor name is the
- * GGUF convention's. */
+ * Sources: RMS norm, Zhang and Sennrich, arXiv 1910.07467; rotary positions, Su et al., arXiv 2104.09864; heads that
+ * share keys and values, Ainslie et al., arXiv 2305.13245; gated feed-forward, Shazeer, arXiv 2002.05202.
+ *
+ * Invariant: rows that nobody wants logits of leave the graph after the last attention; every tensor name is the GGUF
+ * convention's. */
 #include "model/arch.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Weights of norms are vectors of n_embd. */
 static plait_tensor norm(plait_builder *b, int64_t il, const char *name, plait_tensor x) {
     return plait_rms_norm(b->graph, x, plait_builder_weight(b, il, name, b->hp->n_embd, 1), b->hp->norm_eps);
 }

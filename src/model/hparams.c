@@ -114,7 +114,8 @@ static plait_status read_scaling_type(reader *r, plait_gguf_string *out) {
     return plait_gguf_get_string(r->gguf, r->key, out);
 }
 
-/* YaRN's ramp between interpolated and extrapolated frequencies, in turns over the original context. */
+/* YaRN (Peng et al., arXiv 2309.00071): frequencies that turn more often than beta_fast over the original context stay,
+ * those that turn less often than beta_slow are interpolated, with a ramp between. */
 static plait_status read_yarn(reader *r, plait_hparams *hp, double factor) {
     plait_rope_options *rope = &hp->rope;
     double log_multiplier;

@@ -1,8 +1,9 @@
 /* Cache pages: counting, taking, sharing, giving up. Host bookkeeping only: no byte of a cache is touched here; copies
- * of shared pages are listed for the coming step.
+ * of shared pages are listed for the coming step. The idea of a cache in counted pages with a table for each sequence:
+ * Kwon et al., arXiv 2309.06180.
  *
- * Invariant: the count of a page is the number of list entries that name it; pages with count 0 are on the free
- * stack, each once. */
+ * Invariant: the count of a page is the number of list entries that name it; pages with count 0 are on the free stack,
+ * each once. */
 #include "model/session.h"
 
 #include "base/alloc.h"

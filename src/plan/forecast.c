@@ -95,7 +95,7 @@ static double node_ns(const plait_explained *e, uint32_t node, int device, const
     return plait_cost_time(&e->cost, device, &work);
 }
 
-/* Members one after the other. */
+/* The sum of its nodes: what fusion saves is the device's secret. */
 static double group_ns(const plait_explained *e, const plait_explained_group *row, const moment *m) {
     const plait_plan_segment *segment = &e->plan->segments[row->segment];
     const plait_group *group = &segment->prepared.groups[row->group];

@@ -128,7 +128,6 @@ static void print_time_card(plait_strbuf *s, const char *what, double ns) {
     plait_strbuf_printf(s, "</b><span>%s</span></div>", what);
 }
 
-/* The figures of plait_plan_facts. */
 static void print_facts(const page *p) {
     const plait_plan *plan = p->e.plan;
     const plait_plan_facts *f = &plan->facts;
@@ -263,7 +262,6 @@ static void print_waits(const page *p, uint32_t s) {
     if (step->n_waits) plait_strbuf_append(p->s, "</small>");
 }
 
-/* From where to where, and how. */
 static void print_way(const page *p, uint32_t s) {
     const plait_plan *plan = p->e.plan;
     const plait_plan_step *step = &plan->steps[s];

@@ -105,7 +105,6 @@ static void draw_group(const lanes *l, uint32_t g, int lane) {
     plait_strbuf_deinit(&name);
 }
 
-/* As a group's box, with its bytes in the title. */
 static void draw_transfer(const lanes *l, uint32_t s, int lane) {
     const plait_forecast_span *span = &l->forecast->steps[s];
     plait_strbuf name;
@@ -172,7 +171,7 @@ static void draw_arrow(const lanes *l, double from_ns, int from, double to_ns, i
                         x2 + 2.5, y2 - down * 5);
 }
 
-/* On the host's lane. */
+/* A dot on the host's lane: it has no time of its own in the picture. */
 static void draw_mark(const lanes *l, double ns, const char *what, const char *name) {
     plait_strbuf_printf(l->s, "<circle class=mark cx=\"%.2f\" cy=\"%.1f\" r=\"3.5\"><title>%s ", x_of(l, ns),
                         middle_of(0), what);

@@ -90,7 +90,6 @@ static void draw_lines(const frame *f, const int64_t *live) {
                         x_of(f, f->n_positions), LEFT, WIDTH - RIGHT, y, y);
 }
 
-/* Parts of the arena, as a scale. */
 static void draw_bytes(const frame *f) {
     uint64_t top = f->plan->devices[f->device].arena_bytes;
     for (int k = 0; k <= TICKS; k++) {

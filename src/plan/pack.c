@@ -1,4 +1,6 @@
-/* How items are packed. Three ways, each tried only while the lower bound is not reached:
+/* How items are packed. With lives known beforehand this is dynamic storage allocation (Garey and Johnson, Computers
+ * and Intractability, SR2), which is NP-hard: no way is always the best, and what is found is judged by the lower
+ * bound. Three ways, each tried only while that bound is not reached:
  *
  *   sweep   positions in order, each item into the tightest gap that is free just then. Quick, and knows no future.
  *   settle  the largest item first, each into the lowest gap that is free for its whole life; by bytes times length of
@@ -8,9 +10,9 @@
  *           often becomes dear, so the search moves on. The first ceiling is the bound itself, with little patience; others
  *           come down from a tenth above it to three hundredths.
  *
- * Settling and mending look at the neighbours of an item: those alive while it is. They are found through lanes: items of
- * about the same length of life, sorted by birth, with an index from positions. What is looked at is counted as work, and
- * the allowance of work grows with n only, so that hostile sets cost quality, not time.
+ * Settling and mending look at the neighbours of an item: those alive while it is. They are found through lanes: items
+ * of about the same length of life, sorted by birth, with an index from positions. What is looked at is counted as
+ * work, and the allowance of work grows with n only, so that hostile sets cost quality, not time.
  *
  * Invariant: at any time, placed items that are alive together are apart. */
 #include "plan/pack.h"

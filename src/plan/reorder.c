@@ -1,13 +1,16 @@
-/* The order of groups inside a segment, for a lower peak of memory. After `prepare`, so that fusion is not disturbed: groups
- * stay what they are, only their turns change, and never against a dependency.
+/* The order of groups inside a segment, for a lower peak of memory. After `prepare`, so that fusion is not disturbed:
+ * groups stay what they are, only their turns change, and never against a dependency. The least peak is NP-hard to find
+ * (it is the question of register sufficiency: Sethi, Complete register allocation problems, SIAM Journal on Computing
+ * 4(3), 1975), so this is a heuristic that is compared with what there was.
  *
  * Only where it can win: the heaviest position of each device is looked at. What must be alive there in any order (what
- * the group itself touches; what is made before it and read behind it by way of it) is a bound; where that is nearly all
- * that is alive, as in the layers of a model, nothing is tried. Else the segment's groups are listed again, each time
- * taking of those that are ready the one that leaves least alive, and the list is kept if its peak is clearly lower.
+ * the group itself touches; what is made before it and read behind it by way of it) is a bound; where that is nearly
+ * all that is alive, as in the layers of a model, nothing is tried. Else the segment's groups are listed again, each
+ * time taking of those that are ready the one that leaves least alive, and the list is kept if its peak is clearly
+ * lower.
  *
- * Invariant: every order that is kept has each dependency of the segment, through shared bytes too: reads stay between the
- * writes that they stood between. The proof (verify.c) does not rely on it. */
+ * Invariant: every order that is kept has each dependency of the segment, through shared bytes too: reads stay between
+ * the writes that they stood between. The proof (verify.c) does not rely on it. */
 #include "plan/plan.h"
 
 #include "base/status.h"

@@ -54,7 +54,6 @@ static bool takes_memory(const spread *p, int d, const plait_survey_item *item, 
 
 /* ---- the problem ---- */
 
-/* Items are weights or states. */
 static bool is_state(const plait_survey_item *item) {
     return item->row->kind == PLAIT_STORAGE_STATE;
 }
