@@ -112,6 +112,7 @@ typedef struct plait_factor {
 typedef struct plait_factor_dim {
     uint8_t n;
     uint8_t factors[4];
+    bool may_be_one; /* written with '?': size 1 serves every index of its one factor */
 } plait_factor_dim;
 
 /* The dims of one operand, in factors by their place in plait_factors.factors; dims from `rank` on are 1. */
@@ -151,7 +152,7 @@ struct plait_op {
     /* Operand names and sharing of indices: "w[k,m] x[k,n] -> y[m,n]; k: sum". Inputs with '?' are optional.
      * Grammar, in order: INPUT... -> OUTPUT... [; FACTOR: KIND[(RULE)][@] , ...]. Factors that are in an output
      * are free and others whole unless said otherwise. "..." dims are not allowed: give all four. A dim of size
-     * 1 where its factor is larger is broadcast (elementwise ops only). */
+     * 1 where its factor is larger is broadcast: in elementwise ops any, elsewhere those written "x[k,u?,n]". */
     const char *factors;
 
     const plait_attr_row *attrs;
@@ -192,7 +193,7 @@ struct plait_op {
      * valid values; other inputs are filled with random numbers by the caller. NULL: no run-time operand. */
     void (*example_data)(int which, plait_op_use *use);
 
-    /* Bytes that must move for these shapes; NULL: every operand once. */
+    /* Bytes that must move for these shapes; NULL: every operand once, of what ids choose from as much as they can name. */
     double (*bytes)(const plait_op_use *use);
 
     /* Checks the ids, positions and tables that the host gave for the coming step: run-time inputs whose data is

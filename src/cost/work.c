@@ -4,17 +4,17 @@
 
 #include "base/size.h"
 #include "op/attrs.h"
+#include "op/shape.h"
 
 static bool is_weight(const plait_graph *graph, uint32_t tensor) {
     return graph->storages[graph->tensors[tensor].storage].kind == PLAIT_STORAGE_WEIGHT;
 }
 
-/* Bytes of the constant operands that a product reads whole; those of a lookup are counted by its op, by rows. */
+/* Bytes of the constant operands that a product reads: of experts, those that are used. */
 static double weight_bytes(const plait_graph *graph, const plait_graph_node *node, const plait_op_use *use) {
     double bytes = 0;
     for (int i = 0; i < use->n_inputs; i++)
-        if (plait_op_has(use, i) && is_weight(graph, node->inputs[i]))
-            bytes += (double)plait_operand_span_bytes(&use->inputs[i]);
+        if (plait_op_has(use, i) && is_weight(graph, node->inputs[i])) bytes += plait_op_input_bytes(use, i);
     return bytes;
 }
 

@@ -2,7 +2,7 @@
  *
  *     text    = operand+ "->" operand+ [ ";" rule { "," rule } ]
  *     operand = NAME [ "?" ] "[" dim { "," dim } "]"
- *     dim     = NAME | "(" NAME NAME+ ")"                     fastest first
+ *     dim     = NAME [ "?" ] | "(" NAME NAME+ ")"             fastest first; "?": size 1 serves all
  *     rule    = NAME ":" KIND [ "(" NAME ")" ] [ "@" ]
  *
  * Invariant: nothing is allocated, and every count is bounded by the PLAIT_MAX_ limits. Not here: what the
@@ -81,7 +81,11 @@ static plait_status take_factor(factor_parser *p, plait_factor_dim *dim) {
 }
 
 static plait_status take_dim(factor_parser *p, plait_factor_dim *dim) {
-    if (!take(p, '(')) return take_factor(p, dim);
+    if (!take(p, '(')) {
+        PLAIT_TRY(take_factor(p, dim));
+        dim->may_be_one = take(p, '?');
+        return PLAIT_OK;
+    }
     while (!take(p, ')')) PLAIT_TRY(take_factor(p, dim));
     return dim->n >= 2 ? PLAIT_OK : fail(p, p->at - 1, "two factors in brackets");
 }
@@ -245,8 +249,10 @@ static void bind(factor_solver *s, int factor, int64_t size, const char *name, i
 
 /* One dim that is a single factor. With broadcast a 1 agrees with everything, and counts only when nobody gives another
  * size. */
-static plait_status solve_single(factor_solver *s, int factor, const char *name, int dim, int64_t size) {
-    if (s->broadcast && size == 1) {
+static plait_status solve_single(factor_solver *s, const plait_factor_dim *single, const char *name, int dim,
+                                 int64_t size) {
+    int factor = single->factors[0];
+    if ((s->broadcast || single->may_be_one) && size == 1) {
         s->has_one[factor] = true;
         return PLAIT_OK;
     }
@@ -294,7 +300,7 @@ static plait_status solve_operand(factor_solver *s, const plait_factor_operand *
     for (int d = 0; d < f->rank; d++) {
         if ((f->dims[d].n > 1) != products) continue;
         if (!products) {
-            PLAIT_TRY(solve_single(s, f->dims[d].factors[0], f->name, d, o->dims[d]));
+            PLAIT_TRY(solve_single(s, &f->dims[d], f->name, d, o->dims[d]));
             continue;
         }
         bool done = false;

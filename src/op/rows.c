@@ -45,13 +45,6 @@ static void get_rows_reference(const plait_op_use *use, void *scratch) {
     }
 }
 
-/* Only the rows that ids can name are read, each once. */
-static double get_rows_bytes(const plait_op_use *use) {
-    double n = (double)use->inputs[1].dims[0], v = (double)use->inputs[0].dims[1];
-    double rows = v > 0 ? plait_operand_part_bytes(&use->inputs[0], n / v) : 0;
-    return rows + plait_operand_moved_bytes(&use->inputs[1]) + plait_operand_moved_bytes(&use->outputs[0]);
-}
-
 #define CASE(type, k, v, n)                                                                                  \
     {                                                                                                        \
         .inputs = { PLAIT_IN(type, k, v, 1, 1), PLAIT_IN(I32, n, 1, 1, 1) }                                  \
@@ -104,6 +97,5 @@ const plait_op plait_op_get_rows = {
     .reference = get_rows_reference,
     .example = get_rows_example,
     .example_data = get_rows_example_data,
-    .bytes = get_rows_bytes,
     .check_runtime = get_rows_check_runtime,
 };

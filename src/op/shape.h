@@ -48,6 +48,9 @@ plait_status plait_op_factors_at(const plait_op *op, plait_factors *room, const 
 plait_status plait_factor_solve(const plait_op_use *use, const plait_factors *factors, bool with_outputs,
                                 bool broadcast, int64_t *sizes);
 
+/* Bytes of an input that a node must read, by the op's factors: of what ids choose from, as much as they can name. */
+double plait_op_input_bytes(const plait_op_use *use, int input);
+
 /* Bytes of an operand, every element once; of n of its rows along a dim (n / dims[dim] of it). */
 double plait_operand_moved_bytes(const plait_operand *operand);
 double plait_operand_part_bytes(const plait_operand *operand, double share);

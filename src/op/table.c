@@ -154,11 +154,33 @@ void plait_op_tolerance(const plait_op_use *use, int output, double *limits, voi
         for (int64_t i = 0; i < n; i++) limits[i] = 0;
 }
 
+/* What part of an input ids can name at most: each of them one place along an indexed dim. */
+static double named_part(const plait_op_use *use, const plait_factors *f, int input) {
+    const plait_factor_operand *operand = &f->inputs[input];
+    double part = 1;
+    for (int d = 0; d < operand->rank; d++) {
+        const plait_factor *factor = &f->factors[operand->dims[d].factors[0]];
+        if (operand->dims[d].n != 1 || factor->kind != PLAIT_FACTOR_INDEXED) continue;
+        int ids = 0;
+        while (strcmp(f->inputs[ids].name, factor->rule) != 0) ids++;
+        double n_ids = (double)plait_operand_elems(&use->inputs[ids]), n = (double)use->inputs[input].dims[d];
+        if (n_ids < n) part *= n_ids / n;
+    }
+    return part;
+}
+
+double plait_op_input_bytes(const plait_op_use *use, int input) {
+    plait_factors room;
+    const plait_factors *f;
+    if (!plait_op_has(use, input)) return 0;
+    bool known = plait_op_factors_at(use->op, &room, &f) == PLAIT_OK;
+    return plait_operand_part_bytes(&use->inputs[input], known ? named_part(use, f, input) : 1);
+}
+
 double plait_op_bytes(const plait_op_use *use) {
     if (use->op->bytes) return use->op->bytes(use);
     double bytes = 0;
-    for (int i = 0; i < use->n_inputs; i++)
-        if (plait_op_has(use, i)) bytes += plait_operand_moved_bytes(&use->inputs[i]);
+    for (int i = 0; i < use->n_inputs; i++) bytes += plait_op_input_bytes(use, i);
     for (int i = 0; i < use->n_outputs; i++) bytes += plait_operand_moved_bytes(&use->outputs[i]);
     return bytes;
 }

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/os.h"
 #include "base/status.h"
+#include "op/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +77,7 @@ static work work_of(const plait_graph *graph, uint32_t node) {
     for (int i = 0; i < use.n_inputs; i++) {
         const plait_graph_tensor *tensor = &graph->tensors[graph->nodes[node].inputs[i]];
         bool weight = plait_op_has(&use, i) && graph->storages[tensor->storage].kind == PLAIT_STORAGE_WEIGHT;
-        bool lookup = use.op->id == PLAIT_OP_get_rows && i == 0; /* reads a few rows only */
-        if (weight && !lookup) w.weight_bytes += tensor->span_bytes;
+        if (weight) w.weight_bytes += (uint64_t)plait_op_input_bytes(&use, i);
     }
     return w;
 }

@@ -60,6 +60,7 @@ static void mistakes_are_named(void **state) {
         {"x a -> y[a]", "factors of probe: column 3: expected '[', found \"a -> y[a]\""},
         {"x[] -> y[a]", "factors of probe: column 3: expected a name, found \"] -> y[a]\""},
         {"x[a -> y[a]", "factors of probe: column 5: expected ']' or ',', found \"-> y[a]\""},
+        {"x[(a b)?] -> y[a]", "factors of probe: column 8: expected ']' or ',', found \"?] -> y[a]\""},
         {"x[(a)] -> y[a]",
          "factors of probe: column 5: expected two factors in brackets, found \")] -> y[a]\""},
         {"x[a,b,c,d,e] -> y[a]",
@@ -142,6 +143,12 @@ static void sizes_come_from_shapes(void **state) {
     assert_int_equal(plait_op_factor_sizes(&use, &f, sizes), PLAIT_OK);
     assert_int_equal(sizes[0], 5);
     assert_int_equal(sizes[2], 4);
+    assert_true(plait_op_find("expert_matmul")->example(0, &use)); /* [7,5,4] x [7,1,3] by [2,3] */
+    assert_int_equal(plait_op_infer(&use), PLAIT_OK);
+    assert_int_equal(plait_op_factors(use.op, &f), PLAIT_OK);
+    assert_true(f.inputs[1].dims[1].may_be_one && !f.inputs[1].dims[0].may_be_one);
+    assert_int_equal(plait_op_factor_sizes(&use, &f, sizes), PLAIT_OK);
+    assert_int_equal(sizes[3], 2); /* k m e u n */
     assert_true(plait_op_find("rope")->example(0, &use));
     assert_int_equal(plait_op_infer(&use), PLAIT_OK);
     assert_int_equal(plait_op_factors(use.op, &f), PLAIT_OK);

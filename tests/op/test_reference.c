@@ -229,6 +229,27 @@ static double get_rows_formula(const plait_op_use *use, int64_t k, int64_t n, in
     return id < 0 || id >= use->inputs[0].dims[1] ? 0.0 : test_at(&use->inputs[0], k, id, 0, 0);
 }
 
+static double expert_matmul_formula(const plait_op_use *use, int64_t m, int64_t u, int64_t n, int64_t i3) {
+    (void)i3;
+    const plait_operand *w = &use->inputs[0], *x = &use->inputs[1];
+    int64_t e = plait_ref_get_id(&use->inputs[2], u, n) - use->attrs[PLAIT_EXPERT_MATMUL_START_E].i;
+    long double sum = 0;
+    if (e < 0 || e >= w->dims[2]) return 0;
+    for (int64_t k = w->dims[0] - 1; k >= 0; k--)
+        sum += (long double)test_at(w, k, m, e, 0) * (long double)test_at(x, k, u % x->dims[1], n, 0);
+    return (double)sum;
+}
+
+static double weighted_sum_formula(const plait_op_use *use, int64_t m, int64_t n, int64_t i2, int64_t i3) {
+    (void)i2;
+    (void)i3;
+    long double sum = 0;
+    for (int64_t u = use->inputs[0].dims[1] - 1; u >= 0; u--)
+        sum += (long double)test_at(&use->inputs[0], m, u, n, 0) *
+               (long double)test_at(&use->inputs[1], u, n, 0, 0);
+    return (double)sum;
+}
+
 /* The k'th moment of a row about a point. */
 static double moment(const plait_op_use *use, int power, double about, int64_t i1, int64_t i2, int64_t i3) {
     double sum = 0;
@@ -399,6 +420,8 @@ static void second_formulas(void **state) {
     CHECK(copy);
     CHECK(argmax);
     CHECK(top_k);
+    CHECK(expert_matmul);
+    CHECK(weighted_sum);
     check_formula(PLAIT_OP_cast, copy_formula, 0, &n);
 #undef CHECK
     printf("%d elements\n", n);

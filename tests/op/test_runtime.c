@@ -49,6 +49,10 @@ static const struct bad {
     {"get_rows", 9, 1, 5, 0, 10, "ids[5] is 10, expected 0 to 9"}, /* strided */
     {"get_rows", 10, 1, 3, 0, 49, NULL}, /* of the whole, though not of this slice */
     {"get_rows", 10, 1, 3, 0, 50, "ids[3] is 50, expected 0 to 49"},
+    {"expert_matmul", 0, 2, 1, 2, 4, "ids[1, 2] is 4, expected 0 to 3"},
+    {"expert_matmul", 0, 2, 0, 1, -1, "ids[0, 1] is -1, expected 0 to 3"},
+    {"expert_matmul", 24, 2, 3, 5, 7, NULL}, /* of the whole, though not of this slice */
+    {"expert_matmul", 24, 2, 3, 5, 8, "ids[3, 5] is 8, expected 0 to 7"},
     {"kv_write", 0, 2, 1, 0, 20, "slots[1] is 20, expected less than 20"},
     {"kv_write", 0, 2, 1, 0, -7, NULL},
     {"kv_write", 8, 2, 1, 0, 39, NULL},

@@ -63,6 +63,8 @@ static void attribute_places_match(void **state) {
     } rows[] = {
         {PLAIT_OP_get_rows, PLAIT_GET_ROWS_START_V, PLAIT_GET_ROWS_ATTRS, "start_v"},
         {PLAIT_OP_get_rows, PLAIT_GET_ROWS_TOTAL_V, PLAIT_GET_ROWS_ATTRS, "total_v"},
+        {PLAIT_OP_expert_matmul, PLAIT_EXPERT_MATMUL_START_E, PLAIT_EXPERT_MATMUL_ATTRS, "start_e"},
+        {PLAIT_OP_expert_matmul, PLAIT_EXPERT_MATMUL_TOTAL_E, PLAIT_EXPERT_MATMUL_ATTRS, "total_e"},
         {PLAIT_OP_rms_norm, PLAIT_NORM_EPS, PLAIT_NORM_ATTRS, "eps"},
         {PLAIT_OP_layer_norm, PLAIT_NORM_EPS, PLAIT_NORM_ATTRS, "eps"},
         {PLAIT_OP_scale, PLAIT_SCALE_FACTOR, PLAIT_SCALE_ATTRS, "factor"},
@@ -192,6 +194,14 @@ static void costs_have_known_values(void **state) {
     test_end(&t);
     assert_true(test_begin(&t, plait_op_find("get_rows"), 5)); /* q8_0 k 96, v 13, n 4 */
     assert_true(plait_op_bytes(&t.use) == 4 * 102 + 4 * 4 + 4 * 96 * 4);
+    test_end(&t);
+    assert_true(
+        test_begin(&t, plait_op_find("expert_matmul"), 4)); /* f16 k 96, m 17, e 8, x 96 x 1, ids 2 x 1 */
+    assert_true(plait_op_flop(&t.use) == 2 * 96 * 17 * 2);
+    assert_true(plait_op_bytes(&t.use) == 2 * 96 * 17 * 2 + 4 * (96 + 2 + 17 * 2)); /* two experts of eight */
+    test_end(&t);
+    assert_true(test_begin(&t, plait_op_find("expert_matmul"), 3)); /* k 24, m 33, e 3, x 24 x 4 x 11 */
+    assert_true(plait_op_bytes(&t.use) == 4 * (24 * 33 * 3 + 24 * 44 + 44 + 33 * 44)); /* all of them */
     test_end(&t);
     assert_true(test_begin(&t, plait_op_find("kv_write"), 1)); /* f16 d 64, h 3, n 5 */
     assert_true(fabs(plait_op_bytes(&t.use) - (5 * 3 * 64 * 2 + 5 * 3 * 64 * 4 + 5 * 4)) < 1e-6);

@@ -4,6 +4,7 @@
 #include "device/cpu/kernels.h"
 
 #include "base/size.h"
+#include "device/cpu/experts.h"
 #include "device/cpu/gathered.h"
 #include "device/cpu/product.h"
 #include "device/cpu/reference.h"
@@ -14,9 +15,10 @@
 /* Best first. A row of an earlier array is preferred. Two arrays with rows of one op: rows before packed_rows (get_rows
  * of a table in file form, and of a packed one). */
 static const plait_cpu_kernel *const families[] = {
-    plait_cpu_matmul_kernels,      plait_cpu_norm_kernels,        plait_cpu_rope_kernels,
-    plait_cpu_attention_kernels,   plait_cpu_rows_kernels,        plait_cpu_top_kernels,
-    plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels, plait_cpu_hadamard_kernels,
+    plait_cpu_matmul_kernels,      plait_cpu_norm_kernels,         plait_cpu_rope_kernels,
+    plait_cpu_attention_kernels,   plait_cpu_rows_kernels,         plait_cpu_top_kernels,
+    plait_cpu_elementwise_kernels, plait_cpu_packed_rows_kernels,  plait_cpu_hadamard_kernels,
+    plait_cpu_expert_kernels,      plait_cpu_weighted_sum_kernels,
 };
 
 /* Copying an operand dense for a fast kernel is preferred to reading it in place by the reference. */

@@ -19,7 +19,8 @@ extern const plait_cpu_kernel plait_cpu_attention_kernels[];   /* attention */
 extern const plait_cpu_kernel plait_cpu_elementwise_kernels[]; /* unary, binary, gates */
 extern const plait_cpu_kernel
     plait_cpu_rows_kernels[]; /* get_rows, kv_write, page_copy, kv_shift, copy, cast */
-extern const plait_cpu_kernel plait_cpu_top_kernels[]; /* argmax, top_k, softmax */
+extern const plait_cpu_kernel plait_cpu_top_kernels[];          /* argmax, top_k, softmax */
+extern const plait_cpu_kernel plait_cpu_weighted_sum_kernels[]; /* weighted_sum */
 
 /* The first row of the table that runs this use with these features; NULL, and the reason of the last row asked,
  * when there is none. `encodings` may be NULL: all in file form. `reason` may be NULL when reason_bytes is 0. */

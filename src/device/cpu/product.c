@@ -151,8 +151,8 @@ static void skip_rows(const plait_cpu_product *product, plait_cpu_matmul_args *a
 
 /* Rows [begin, end) into y, where row begin + r of column i is y[i * y_stride + r]. A packed weight goes to the kernel
  * in one call; one that is packed here goes group by group, since the thread's area holds one. */
-static void run_rows(const plait_cpu_product *product, int64_t begin, int64_t end, float *y, int64_t y_stride,
-                     int thread) {
+void plait_cpu_product_run_rows(const plait_cpu_product *product, int64_t begin, int64_t end, float *y,
+                                int64_t y_stride, int thread) {
     unsigned char *area = (unsigned char *)product->thread_area + (size_t)thread * product->thread_bytes;
     bool packs_here = product->kernel->packed && !product->packed;
     int64_t step = packs_here ? GROUP : plait_max_i64(end - begin, 1);
@@ -168,8 +168,8 @@ static void run_rows(const plait_cpu_product *product, int64_t begin, int64_t en
 void plait_cpu_product_run(const plait_cpu_product *product, int64_t begin, int64_t end, int thread) {
     const plait_operand *y = product->y;
     int64_t row = begin * GROUP;
-    run_rows(product, row, plait_min_i64(end * GROUP, y->dims[0]), (float *)y->data + row,
-             y->strides[1] / (int64_t)sizeof(float), thread);
+    plait_cpu_product_run_rows(product, row, plait_min_i64(end * GROUP, y->dims[0]), (float *)y->data + row,
+                               y->strides[1] / (int64_t)sizeof(float), thread);
 }
 
 /* ---- gates ---- */
@@ -201,8 +201,8 @@ static void run_tile(const plait_cpu_gated *gated, int64_t row, int64_t end, flo
     plait_cpu_call tile = {.n_threads = 1, .features = gated->call->features};
     plait_cpu_gated_tile_use(&gated->call->use, end - row, y->dims[1], &tile.use);
     int64_t stride = tile.use.inputs[0].strides[1] / (int64_t)sizeof(float);
-    run_rows(&gated->a, row, end, a, stride, thread);
-    run_rows(&gated->b, row, end, b, stride, thread);
+    plait_cpu_product_run_rows(&gated->a, row, end, a, stride, thread);
+    plait_cpu_product_run_rows(&gated->b, row, end, b, stride, thread);
     tile.use.inputs[0].data = a;
     tile.use.inputs[1].data = b;
     tile.use.outputs[0].data = (char *)y->data + row * (int64_t)sizeof(float);
@@ -224,18 +224,26 @@ void plait_cpu_gated_run(const plait_cpu_gated *gated, int64_t begin, int64_t en
 /* What products cannot read or store falls to gathered kernels and the reference. A weight whose rows are not
  * contiguous is taken only if it is packed on the way, where elements are picked one by one. x is taken however it
  * lies. */
-static bool matmul_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
-                           size_t reason_bytes) {
-    const plait_operand *w = &use->inputs[0], *y = &use->outputs[0];
+bool plait_cpu_product_reads(const plait_operand *w, plait_encoding encoding, char *reason,
+                             size_t reason_bytes) {
     bool contiguous = w->strides[0] == plait_dtype_block_bytes(w->dtype) || w->dims[0] <= 1;
-    if (encodings[1] != PLAIT_ENCODING_FILE || encodings[0] > PLAIT_CPU_ENCODING_PACKED ||
-        (encodings[0] && !plait_cpu_packs(w->dtype))) {
-        snprintf(reason, reason_bytes, "encoding %u of %s is unknown", encodings[0],
-                 plait_dtype_name(w->dtype));
+    if (encoding > PLAIT_CPU_ENCODING_PACKED || (encoding && !plait_cpu_packs(w->dtype))) {
+        snprintf(reason, reason_bytes, "encoding %u of %s is unknown", encoding, plait_dtype_name(w->dtype));
         return false;
     }
     if (!contiguous && !plait_cpu_packs(w->dtype)) {
         snprintf(reason, reason_bytes, "rows of w are not contiguous");
+        return false;
+    }
+    return true;
+}
+
+static bool matmul_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
+                           size_t reason_bytes) {
+    const plait_operand *y = &use->outputs[0];
+    if (!plait_cpu_product_reads(&use->inputs[0], encodings[0], reason, reason_bytes)) return false;
+    if (encodings[1] != PLAIT_ENCODING_FILE) {
+        snprintf(reason, reason_bytes, "encoding %u of x is unknown", encodings[1]);
         return false;
     }
     if (y->strides[0] != (int64_t)sizeof(float) || y->strides[1] % (int64_t)sizeof(float) != 0) {

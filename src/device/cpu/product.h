@@ -50,6 +50,13 @@ size_t plait_cpu_product_thread_bytes(const plait_operand *w, plait_encoding enc
 /* Rows come in units of PLAIT_CPU_GROUP_ROWS. */
 int64_t plait_cpu_product_units(const plait_cpu_product *product);
 void plait_cpu_product_run(const plait_cpu_product *product, int64_t begin, int64_t end, int thread);
+/* Rows [begin, end), begin a multiple of PLAIT_CPU_GROUP_ROWS, into memory of the caller's: row begin + r of column i is
+ * y[i * y_stride + r]. */
+void plait_cpu_product_run_rows(const plait_cpu_product *product, int64_t begin, int64_t end, float *y,
+                                int64_t y_stride, int thread);
+/* Whether products read such a weight: known encoding, rows contiguous or of a type that is packed before use. */
+bool plait_cpu_product_reads(const plait_operand *w, plait_encoding encoding, char *reason,
+                             size_t reason_bytes);
 
 /* ---- gates ---- */
 

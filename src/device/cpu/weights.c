@@ -20,18 +20,28 @@ enum { GROUP = PLAIT_CPU_GROUP_ROWS };
 
 /* ---- offers ---- */
 
+/* Rows of all matrices, one after the other; -1 where these are no whole groups each, or the type is not packed. Several
+ * matrices are then the packing of one that is as high as all of them. */
+static int64_t packed_rows(plait_dtype dtype, const int64_t *dims) {
+    int64_t rows = dims[1];
+    bool several = dims[2] != 1 || dims[3] != 1;
+    if (several && dims[1] % GROUP != 0) return -1;
+    if (__builtin_mul_overflow(rows, dims[2], &rows) || __builtin_mul_overflow(rows, dims[3], &rows))
+        return -1;
+    return plait_cpu_packed_bytes(dtype, dims[0], rows) < 0 ? -1 : rows;
+}
+
 /* Every reader can live with the packed form, and one of them is a product: a table that is only looked up wins nothing
- * by it. A view would address bytes of the file form, so readers are of the whole tensor. Stacks of matrices (dims 2
- * and 3) are not packed. */
+ * by it. A view would address bytes of the file form, so readers are of the whole tensor. */
 static bool serves(const plait_weight_use *use) {
     bool product = false;
-    if (!plait_cpu_packs(use->dtype) || use->dims[2] != 1 || use->dims[3] != 1) return false;
+    if (packed_rows(use->dtype, use->dims) < 0) return false;
     for (int i = 0; i < use->n_readers; i++) {
         const struct plait_weight_reader *reader = &use->readers[i];
-        bool matmul = reader->op->id == PLAIT_OP_matmul;
-        if (!reader->whole || reader->input != 0 || (!matmul && reader->op->id != PLAIT_OP_get_rows))
-            return false;
-        product |= matmul;
+        bool matrices = reader->op->id == PLAIT_OP_expert_matmul;
+        bool matrix = reader->op->id == PLAIT_OP_matmul, rows = reader->op->id == PLAIT_OP_get_rows;
+        if (!reader->whole || reader->input != 0 || !(matrices || matrix || rows)) return false;
+        product |= matrix || matrices;
     }
     return product;
 }
@@ -51,7 +61,9 @@ plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *u
     (void)device;
     int room = *n_offers;
     *n_offers = 0;
-    int64_t bytes = serves(use) ? plait_cpu_packed_bytes(use->dtype, use->dims[0], use->dims[1]) : -1;
+    int64_t bytes = serves(use)
+                        ? plait_cpu_packed_bytes(use->dtype, use->dims[0], packed_rows(use->dtype, use->dims))
+                        : -1;
     if (bytes < 0 || room < 1) return PLAIT_OK;
     offers[0] = (plait_encoding_offer){.encoding = PLAIT_CPU_ENCODING_PACKED,
                                        .size_bytes = (uint64_t)bytes,
@@ -106,15 +118,17 @@ static plait_status check(const plait_operand *shape, plait_encoding encoding, i
     if (encoding != PLAIT_CPU_ENCODING_PACKED || !plait_cpu_packs(shape->dtype))
         return plait_error(PLAIT_INVALID_ARGUMENT, "packing: encoding %u of %s is unknown", encoding,
                            plait_dtype_name(shape->dtype));
-    if (shape->dims[2] != 1 || shape->dims[3] != 1 ||
-        plait_cpu_packed_bytes(shape->dtype, shape->dims[0], shape->dims[1]) < 0)
-        return plait_error(PLAIT_INVALID_ARGUMENT, "packing: [%lld, %lld, %lld, %lld] is no matrix",
-                           (long long)shape->dims[0], (long long)shape->dims[1], (long long)shape->dims[2],
-                           (long long)shape->dims[3]);
-    if (row_begin < 0 || row_begin > row_end || row_end > shape->dims[1])
+    int64_t n_rows = packed_rows(shape->dtype, shape->dims);
+    if (n_rows < 0)
+        return plait_error(
+            PLAIT_INVALID_ARGUMENT,
+            "packing: [%lld, %lld, %lld, %lld] is neither a matrix nor matrices of whole groups of %d rows",
+            (long long)shape->dims[0], (long long)shape->dims[1], (long long)shape->dims[2],
+            (long long)shape->dims[3], GROUP);
+    if (row_begin < 0 || row_begin > row_end || row_end > n_rows)
         return plait_error(PLAIT_OUT_OF_RANGE, "packing: rows [%lld, %lld) of %lld", (long long)row_begin,
-                           (long long)row_end, (long long)shape->dims[1]);
-    if (whole_groups && (row_begin % GROUP != 0 || (row_end % GROUP != 0 && row_end != shape->dims[1])))
+                           (long long)row_end, (long long)n_rows);
+    if (whole_groups && (row_begin % GROUP != 0 || (row_end % GROUP != 0 && row_end != n_rows)))
         return plait_error(PLAIT_INVALID_ARGUMENT, "packing: rows [%lld, %lld) are no groups of %d",
                            (long long)row_begin, (long long)row_end, GROUP);
     return PLAIT_OK;
@@ -122,14 +136,17 @@ static plait_status check(const plait_operand *shape, plait_encoding encoding, i
 
 /* After check, which has refused the shapes that have none. */
 static uint64_t packed_bytes(const plait_operand *shape) {
-    return (uint64_t)plait_cpu_packed_bytes(shape->dtype, shape->dims[0], shape->dims[1]);
+    return (uint64_t)plait_cpu_packed_bytes(shape->dtype, shape->dims[0],
+                                            packed_rows(shape->dtype, shape->dims));
 }
 
 /* The region is that of the whole weight, whichever rows come: each group's place in it follows from its number. */
 plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *source, plait_encoding encoding,
                                  int64_t row_begin, int64_t row_end, plait_region target) {
     PLAIT_TRY(check(source, encoding, row_begin, row_end, true));
-    if (source->strides[0] != plait_dtype_block_bytes(source->dtype))
+    if (source->strides[0] != plait_dtype_block_bytes(source->dtype) ||
+        (source->dims[2] > 1 && source->strides[2] != source->dims[1] * source->strides[1]) ||
+        (source->dims[3] > 1 && source->strides[3] != source->dims[2] * source->strides[2]))
         return plait_error(PLAIT_INVALID_ARGUMENT, "packing: rows are not contiguous");
     pack_work w = {.work.run = run_pack,
                    .dtype = source->dtype,
