@@ -187,6 +187,11 @@ plait_tensor plait_attention(plait_graph *graph, const plait_attention_inputs *i
  * nowhere) and returns the cache as it is after that. */
 plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor rows, plait_tensor slots);
 
+/* Products of columns with matrices of their own choice: w [k, m, experts], ids i32 [used, tokens], x [k, used, tokens] or
+ * [k, 1, tokens], a column for all that a token uses. The result is [m, used, tokens]; plait_weighted_sum(graph, result,
+ * shares [used, tokens]) makes it [m, tokens]. */
+plait_tensor plait_expert_matmul(plait_graph *graph, plait_tensor w, plait_tensor x, plait_tensor ids);
+
 /* The n largest along dim 0 and their ids, best first, equal ones by lower id. Values have x's type, ids are i32; both
  * are [n, ...] with x's other dims. n is at most x's dim 0. */
 void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values,

@@ -11,40 +11,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Weight [k, m], or [k, m, experts]; n columns, ids or tokens. */
 typedef struct pack_case {
+    plait_op_id reader; /* a product, a lookup in what a product reads too, or a product with experts */
     plait_dtype dtype;
-    int64_t k, m, n; /* weight [k, m], n columns */
-    bool lookup;     /* get_rows instead of a product */
+    int64_t k, m, experts, n;
 } pack_case;
 
+enum { EXPERTS = 5, USED = 2 };
+
 static const plait_op *reader_of(const pack_case *test) {
-    return plait_op_get(test->lookup ? PLAIT_OP_get_rows : PLAIT_OP_matmul);
+    return plait_op_get(test->reader);
 }
 
-/* The weight and its reader; returns the result's tensor. */
-static int build(plait_conf_work *w, const pack_case *test, const plait_encoding_offer *offer, int *weight,
-                 int *other) {
-    plait_operand shape = {.dtype = test->dtype, .dims = {test->k, test->m, 1, 1}};
-    plait_operand x = {.dtype = PLAIT_F32, .dims = {test->k, test->n, 1, 1}};
-    plait_op_use use;
-    if (test->lookup) x = (plait_operand){.dtype = PLAIT_I32, .dims = {test->n, 1, 1, 1}};
+static plait_operand weight_of(const pack_case *test) {
+    plait_operand shape = {.dtype = test->dtype, .dims = {test->k, test->m, test->experts, 1}};
     plait_operand_make_dense(&shape);
-    plait_operand_make_dense(&x);
-    plait_op_use_init(&use, reader_of(test));
-    *weight = plait_conf_tensor_add(w, &shape, PLAIT_CONF_FIXED, 0, true);
-    if (offer && *weight >= 0) plait_conf_encode(w, *weight, offer);
-    *other = plait_conf_tensor_add(w, &x, PLAIT_CONF_FIXED, 0, false);
-    int inputs[2] = {*weight, *other};
-    return plait_conf_apply(w, &use, 2, inputs, PLAIT_CONF_FIXED);
+    return shape;
 }
 
-/* The same numbers in every call: both forms get the same weight and the same columns, or ids spread over the rows. */
-static plait_status fill(plait_conf_work *w, const pack_case *test, int weight, int other) {
-    plait_operand host = plait_conf_host(w, weight), x = plait_conf_host(w, other);
-    PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, 11, 1));
-    if (!test->lookup) PLAIT_TRY(plait_conf_values_fill(w->c, &x, PLAIT_CONF_RANDOM, 12, 1));
-    for (int64_t i = 0; test->lookup && i < test->n; i++)
-        plait_ref_set_id(&x, i, 0, (int32_t)((7 * i + 3) % test->m));
+/* What the reader wants beside the weight: ids of rows; columns; columns, and an i32 operand with the ids of their
+ * experts. Returns how many operands. */
+static int others_of(const pack_case *test, plait_operand out[2]) {
+    bool experts = test->reader == PLAIT_OP_expert_matmul;
+    out[0] = (plait_operand){.dtype = PLAIT_F32, .dims = {test->k, test->n, 1, 1}};
+    out[1] = (plait_operand){.dtype = PLAIT_I32, .dims = {USED, test->n, 1, 1}};
+    if (test->reader == PLAIT_OP_get_rows)
+        out[0] = (plait_operand){.dtype = PLAIT_I32, .dims = {test->n, 1, 1, 1}};
+    if (experts) out[0].dims[1] = 1, out[0].dims[2] = test->n;
+    for (int i = 0; i < 2; i++) plait_operand_make_dense(&out[i]);
+    return experts ? 2 : 1;
+}
+
+/* The weight and its reader, inputs in tensors[]; returns the result's tensor. */
+static int build(plait_conf_work *w, const pack_case *test, const plait_encoding_offer *offer,
+                 int tensors[3]) {
+    plait_operand shape = weight_of(test), others[2];
+    plait_op_use use;
+    int n = others_of(test, others);
+    plait_op_use_init(&use, reader_of(test));
+    tensors[0] = plait_conf_tensor_add(w, &shape, PLAIT_CONF_FIXED, 0, true);
+    if (offer && tensors[0] >= 0) plait_conf_encode(w, tensors[0], offer);
+    for (int i = 0; i < n; i++)
+        tensors[1 + i] = plait_conf_tensor_add(w, &others[i], PLAIT_CONF_FIXED, 0, false);
+    return plait_conf_apply(w, &use, 1 + n, tensors, PLAIT_CONF_FIXED);
+}
+
+/* The same numbers in every call: both forms get the same weight and the same columns. Ids are spread over the rows; of experts so that one of them has none, and a token twice the same. */
+static plait_status fill(plait_conf_work *w, const pack_case *test, const int tensors[3]) {
+    plait_operand others[2];
+    int n = others_of(test, others);
+    for (int t = 0; t < 1 + n; t++) {
+        plait_operand host = plait_conf_host(w, tensors[t]);
+        if (host.dtype != PLAIT_I32) {
+            PLAIT_TRY(plait_conf_values_fill(w->c, &host, PLAIT_CONF_RANDOM, (uint64_t)(11 + t), 1));
+            continue;
+        }
+        int64_t limit = test->reader == PLAIT_OP_get_rows ? test->m : EXPERTS - 1;
+        for (int64_t j = 0; j < host.dims[1]; j++)
+            for (int64_t i = 0; i < host.dims[0]; i++)
+                plait_ref_set_id(&host, i, j,
+                                 (int32_t)((7 * i + (i == 0 || j % 3 ? 5 * j : 4 * j) + 3) % limit));
+    }
     return PLAIT_OK;
 }
 
@@ -53,13 +81,13 @@ static plait_status fill(plait_conf_work *w, const pack_case *test, int weight, 
 static plait_status result_bytes(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                  unsigned char **out, size_t *out_bytes) {
     plait_conf_work w;
-    int weight = -1, other = -1;
+    int tensors[3] = {-1, -1, -1};
     plait_conf_work_init(&w, c);
-    int y = build(&w, test, offer, &weight, &other);
+    int y = build(&w, test, offer, tensors);
     plait_status status = y >= 0 ? plait_conf_freeze(&w) : plait_error(PLAIT_INTERNAL, "it is refused");
     unsigned char *image = status == PLAIT_OK ? plait_conf_image(&w) : NULL;
     if (status == PLAIT_OK) {
-        status = fill(&w, test, weight, other);
+        status = fill(&w, test, tensors);
         if (status == PLAIT_OK) status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
     }
     if (status == PLAIT_OK) {
@@ -94,8 +122,9 @@ static plait_status unpack_part(plait_conf *c, const plait_operand *source, plai
 static plait_status round_trip(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                plait_buffer *buffer, plait_operand *source, unsigned char *back) {
     plait_region region = {buffer, 0, offer->size_bytes};
-    PLAIT_TRY(c->v->pack(c->device, source, offer->encoding, 0, test->m, region));
-    const int64_t parts[][2] = {{0, test->m}, {0, 1}, {test->m / 3, test->m - 1}, {test->m, test->m}};
+    PLAIT_TRY(c->v->pack(c->device, source, offer->encoding, 0, test->m * test->experts, region));
+    int64_t rows = test->m * test->experts;
+    const int64_t parts[][2] = {{0, rows}, {0, 1}, {rows / 3, rows - 1}, {rows, rows}};
     for (size_t i = 0; i < PLAIT_COUNT_OF(parts); i++)
         PLAIT_TRY(unpack_part(c, source, offer->encoding, parts[i][0], parts[i][1], region, back));
     return PLAIT_OK;
@@ -104,8 +133,7 @@ static plait_status round_trip(plait_conf *c, const pack_case *test, const plait
 /* The offer's size is the buffer's, to the byte: a packing that needs more writes beyond it. */
 static plait_status check_round_trip(plait_conf *c, const pack_case *test,
                                      const plait_encoding_offer *offer) {
-    plait_operand source = {.dtype = test->dtype, .dims = {test->k, test->m, 1, 1}};
-    plait_operand_make_dense(&source);
+    plait_operand source = weight_of(test);
     size_t bytes = (size_t)plait_operand_span_bytes(&source);
     unsigned char *back = plait_alloc_array(bytes + 1, 1);
     plait_buffer *buffer = NULL;
@@ -152,9 +180,9 @@ static plait_status check_packing(plait_conf *c, void *user) {
     struct plait_weight_reader reader = {reader_of(test), 0, true};
     struct plait_weight_reader both[2] = {{plait_op_get(PLAIT_OP_matmul), 0, true}, reader};
     plait_weight_use use = {.dtype = test->dtype,
-                            .dims = {test->k, test->m, 1, 1},
-                            .n_readers = test->lookup ? 2 : 1,
-                            .readers = test->lookup ? both : &reader};
+                            .dims = {test->k, test->m, test->experts, 1},
+                            .n_readers = test->reader == PLAIT_OP_get_rows ? 2 : 1,
+                            .readers = test->reader == PLAIT_OP_get_rows ? both : &reader};
     plait_encoding_offer offers[8];
     int n = PLAIT_COUNT_OF(offers);
     PLAIT_TRY(plait_conf_may_lack(c, c->v->encodings(c->device, &use, offers, &n)));
@@ -166,12 +194,21 @@ static plait_status check_packing(plait_conf *c, void *user) {
 }
 
 void plait_conf_packings(plait_conf *c) {
+    static const plait_op_id readers[] = {PLAIT_OP_matmul, PLAIT_OP_get_rows, PLAIT_OP_expert_matmul};
     /* Rows that are no whole groups, whole ones, and more columns than a tile has. */
-    static const struct { int64_t k, m, n; } sizes[] = {{256, 37, 1}, {512, 16, 5}, {768, 83, 33}};
+    static const struct {
+        int64_t k, m, expert_m, n;
+    } sizes[] = {{256, 37, 48, 1}, {512, 16, 16, 5}, {768, 83, 20, 33}};
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++)
         for (size_t i = 0; plait_dtype_known(d) && i < PLAIT_COUNT_OF(sizes); i++)
-            for (int lookup = 0; lookup < 2; lookup++) {
-                pack_case test = {(plait_dtype)d, sizes[i].k, sizes[i].m, sizes[i].n, lookup != 0};
+            for (size_t r = 0; r < PLAIT_COUNT_OF(readers); r++) {
+                bool experts = readers[r] == PLAIT_OP_expert_matmul;
+                pack_case test = {readers[r],
+                                  (plait_dtype)d,
+                                  sizes[i].k,
+                                  experts ? sizes[i].expert_m : sizes[i].m,
+                                  experts ? EXPERTS : 1,
+                                  sizes[i].n};
                 char name[64];
                 snprintf(name, sizeof name, "packing/%s/%zu/%s", plait_dtype_name(test.dtype), i,
                          reader_of(&test)->name);

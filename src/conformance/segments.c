@@ -211,12 +211,41 @@ static void layer(sketch *s) {
     need(s, two(s, PLAIT_OP_add, product(s, 2 * WIDTH, WIDTH, h), residual));
 }
 
+/* ---- experts ---- */
+
+enum { EXPERTS = 8, USED = 2 };
+
+static int expert_product(sketch *s, int64_t k, int64_t m, int x, int which) {
+    plait_operand o = dense(s->weights, k, m, EXPERTS, 1);
+    int inputs[3] = {keep(s, plait_conf_tensor_add(s->w, &o, PLAIT_CONF_FIXED, 0, true)), x, which};
+    if (s->offer) plait_conf_encode(s->w, inputs[0], s->offer);
+    return apply(s, PLAIT_OP_expert_matmul, 3, inputs, (plait_attr){0}, tokens(2));
+}
+
+/* A whole mixture: the choice, gate and up of one x, down of each expert's own, the sum by shares and the residual. The
+ * ids are made on the device. */
+static void mixture(sketch *s) {
+    int x = input(s, WIDTH, true), y = norm(s, WIDTH, x);
+    int logits = product(s, WIDTH, EXPERTS, y);
+    int best = apply(s, PLAIT_OP_top_k, 1, &logits, (plait_attr){.i = USED}, tokens(1));
+    int shares = apply(s, PLAIT_OP_softmax, 1, &best, (plait_attr){.f = 1}, tokens(1));
+    plait_operand columns = dense(PLAIT_F32, WIDTH, 1, BOUND, 1);
+    int shared = keep(s, plait_conf_view(s->w, y, &columns, tokens(2), 0));
+    int gate = expert_product(s, WIDTH, WIDTH, shared, best + 1);
+    int up = expert_product(s, WIDTH, WIDTH, shared, best + 1);
+    int inputs[2] = {gate, up};
+    int h = apply(s, PLAIT_OP_swiglu, 2, inputs, (plait_attr){0}, tokens(2));
+    int sum = two(s, PLAIT_OP_weighted_sum, expert_product(s, WIDTH, WIDTH, h, best + 1), shares);
+    need(s, two(s, PLAIT_OP_add, sum, x));
+}
+
 static const struct {
     const char *name;
     void (*draw)(sketch *s);
 } segments[] = {
-    {"same-input", same_input}, {"kept-input", kept_input},   {"swiglu", swiglu}, {"geglu", geglu},
-    {"residuals", residuals},   {"elementwise", elementwise}, {"traps", traps},   {"layer", layer},
+    {"same-input", same_input}, {"kept-input", kept_input}, {"swiglu", swiglu},
+    {"geglu", geglu},           {"residuals", residuals},   {"elementwise", elementwise},
+    {"traps", traps},           {"layer", layer},           {"mixture", mixture},
 };
 
 /* ---- running ---- */

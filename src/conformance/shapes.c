@@ -72,6 +72,7 @@ static const shape_line lines[] = {
     {"smollm2-argmax", PLAIT_OP_argmax, {{49152, TOKENS, 1, 1}}, {NULL}, {{0}}, true},
     {"smollm2-top", PLAIT_OP_top_k, {{49152, TOKENS, 1, 1}}, {"k"}, {{.i = 40}}, true},
     {"router-top", PLAIT_OP_top_k, {{64, TOKENS, 1, 1}}, {"k"}, {{.i = 8}}, false},
+    {"qwen3moe-sum", PLAIT_OP_weighted_sum, {{2048, 8, TOKENS, 1}, {8, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"page-copy", PLAIT_OP_page_copy, {{64, 16, 3, 32}, {2, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
     {"kv-shift", PLAIT_OP_kv_shift, {{64, 16, 3, 32}, {2, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
 };
@@ -86,6 +87,21 @@ static const product_line products[] = {
     {"smollm2-q", 576, 576, false},     {"smollm2-gate", 576, 1536, false},
     {"smollm2-down", 1536, 576, false}, {"gemma3-down", 2048, 640, true},
     {"llama3-kv", 4096, 1024, true},    {"smollm2-output", 576, 49152, true},
+};
+
+/* Granite 3 (1b-a400m): width 1024, 32 experts of 512, 8 used. */
+typedef struct expert_line {
+    const char *name;
+    int64_t k, m, experts, used;
+    bool shared; /* the experts of a token read one column */
+    bool deep;
+} expert_line;
+
+static const expert_line experts[] = {
+    {"small-up", 256, 128, 8, 2, true, false},
+    {"small-down", 256, 256, 8, 2, false, false},
+    {"granite-up", 1024, 512, 32, 8, true, true},
+    {"granite-down", 512, 1024, 32, 8, false, true},
 };
 
 typedef struct attention_line {
@@ -189,6 +205,27 @@ static void check_products(plait_conf *c) {
             }
 }
 
+static void check_expert_line(plait_conf *c, const expert_line *line, plait_dtype dtype, int64_t tokens) {
+    plait_conf_case test;
+    start(&test, PLAIT_OP_expert_matmul, tokens);
+    add_input(&test, dense(dtype, line->k, line->m, line->experts, 1));
+    add_input(&test, dense(PLAIT_F32, line->k, line->shared ? 1 : line->used, tokens, 1));
+    add_input(&test, dense(PLAIT_I32, line->used, tokens, 1, 1));
+    test.unchecked = tokens > 1 && line->deep; /* the reference would take long */
+    check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(dtype), (long long)tokens);
+}
+
+static void check_experts(plait_conf *c) {
+    static const plait_dtype types[] = {PLAIT_Q8_0, PLAIT_Q4_K, PLAIT_F16};
+    static const int64_t tokens[] = {1, 33, 512};
+    bool all = c->options.deep || c->options.bench;
+    for (size_t i = 0; i < PLAIT_COUNT_OF(experts); i++)
+        for (size_t d = 0; d < (all ? PLAIT_COUNT_OF(types) : 2); d++)
+            for (size_t n = 0; n < PLAIT_COUNT_OF(tokens); n++)
+                if (all ? experts[i].deep || tokens[n] < 100 : !experts[i].deep && tokens[n] < 100)
+                    check_expert_line(c, &experts[i], types[d], tokens[n]);
+}
+
 /* One page more than the table names, so that pages are not all of the cache. */
 static void check_attention(plait_conf *c, const attention_line *line, int64_t tokens) {
     plait_conf_case test;
@@ -244,4 +281,5 @@ void plait_conf_shapes(plait_conf *c) {
         check_lookup(c, PLAIT_Q4_K, tokens[i]);
     }
     check_products(c);
+    check_experts(c);
 }

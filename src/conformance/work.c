@@ -144,25 +144,38 @@ void plait_conf_need(plait_conf_work *w, int tensor) {
 
 /* ---- images ---- */
 
-/* Asked of the device again, by the offer that has this encoding: only it knows how long a packing is. */
+/* Asked of the device again, by the offer that has this encoding: only it knows how long a packing is. Bytes as offered to a product, or to whoever reads the value (a lookup alone gets no offer). */
+static bool offered_bytes(const plait_conf_work *w, const plait_conf_tensor *t, const plait_op *op, int input,
+                          plait_status *status, uint64_t *out) {
+    struct plait_weight_reader reader = {op, input, true};
+    plait_weight_use use = {.dtype = t->shape.dtype, .n_readers = 1, .readers = &reader};
+    plait_encoding_offer offers[4];
+    int n = 4;
+    memcpy(use.dims, t->shape.dims, sizeof use.dims);
+    *status = w->c->v->encodings(w->c->device, &use, offers, &n);
+    for (int i = 0; *status == PLAIT_OK && i < n; i++)
+        if (offers[i].encoding == w->values[t->value].encoding) {
+            *out = offers[i].size_bytes;
+            return true;
+        }
+    return false;
+}
+
 plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *out) {
     const plait_conf_value *value = &w->values[v];
+    plait_status status = PLAIT_OK;
     *out = value->size_bytes;
     if (value->encoding == PLAIT_ENCODING_FILE) return PLAIT_OK;
-    for (int t = 0; t < w->n_tensors; t++) {
-        if (w->tensors[t].value != (uint32_t)v) continue;
-        struct plait_weight_reader reader = {plait_op_get(PLAIT_OP_matmul), 0, true};
-        plait_weight_use use = {.dtype = w->tensors[t].shape.dtype, .n_readers = 1, .readers = &reader};
-        plait_encoding_offer offers[4];
-        int n = 4;
-        memcpy(use.dims, w->tensors[t].shape.dims, sizeof use.dims);
-        PLAIT_TRY(w->c->v->encodings(w->c->device, &use, offers, &n));
-        for (int i = 0; i < n; i++)
-            if (offers[i].encoding == value->encoding) {
-                *out = offers[i].size_bytes;
-                return PLAIT_OK;
-            }
-    }
+    for (int n = 0; n < w->n_nodes; n++)
+        for (int i = 0; i < w->nodes[n].n_inputs; i++) {
+            const plait_segment_node *node = &w->nodes[n];
+            const plait_conf_tensor shape = {.shape = node->inputs[i].shape, .value = (uint32_t)v};
+            if (!(node->present >> i & 1u) || node->inputs[i].value != (uint32_t)v) continue;
+            if (offered_bytes(w, &shape, node->op, i, &status, out)) return PLAIT_OK;
+            PLAIT_TRY(status);
+            if (offered_bytes(w, &shape, plait_op_get(PLAIT_OP_matmul), 0, &status, out)) return PLAIT_OK;
+            PLAIT_TRY(status);
+        }
     return plait_error(PLAIT_INTERNAL, "encoding %u is offered no more", value->encoding);
 }
 
@@ -255,7 +268,8 @@ plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buf
         if (value->encoding == PLAIT_ENCODING_FILE) continue;
         PLAIT_TRY(plait_conf_device_bytes(w, (int)w->tensors[t].value, &size));
         plait_region region = {image, value->offset, size};
-        PLAIT_TRY(w->c->v->pack(w->c->device, &source, value->encoding, 0, source.dims[1], region));
+        PLAIT_TRY(w->c->v->pack(w->c->device, &source, value->encoding, 0,
+                                source.dims[1] * source.dims[2] * source.dims[3], region));
     }
     return PLAIT_OK;
 }

@@ -57,6 +57,11 @@ plait_tensor plait_kv_write(plait_graph *graph, plait_tensor cache, plait_tensor
     return plait_apply(graph, PLAIT_OP_kv_write, inputs, COUNT(inputs), NULL, 0, NULL, 1);
 }
 
+plait_tensor plait_expert_matmul(plait_graph *graph, plait_tensor w, plait_tensor x, plait_tensor ids) {
+    const plait_tensor inputs[] = {w, x, ids};
+    return plait_apply(graph, PLAIT_OP_expert_matmul, inputs, COUNT(inputs), NULL, 0, NULL, 1);
+}
+
 /* Both are poison after a failure. */
 void plait_top_k(plait_graph *graph, plait_tensor x, int64_t n, plait_tensor *out_values,
                  plait_tensor *out_ids) {

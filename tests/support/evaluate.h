@@ -88,6 +88,7 @@ static inline void fill_input(const plait_operand *o, const char *name, uint64_t
         for (int64_t i = 0; i < n; i++) {
             int32_t id = 0;
             if (strcmp(name, "ids") == 0) id = (int32_t)random_next(&seed, 20);
+            if (strcmp(name, "experts") == 0) id = (int32_t)random_next(&seed, 3);
             if (strcmp(name, "positions") == 0)
                 id = (int32_t)random_next(&seed, RANDOM_TABLE * RANDOM_PAGE_LEN);
             if (strcmp(name, "sequences") == 0) id = (int32_t)random_next(&seed, 5) - 1;

@@ -24,7 +24,7 @@ typedef struct random_graph {
     plait_dim n;
     random_value values[RANDOM_GRAPH_VALUES];
     int n_values, n_weights, n_outputs;
-    plait_tensor ids, positions, slots, sequences, pages; /* inputs; made when first used */
+    plait_tensor ids, positions, slots, sequences, pages, experts; /* inputs; made when first used */
     plait_tensor cache_k, cache_v;
 } random_graph;
 
@@ -176,6 +176,23 @@ static inline void rg_lookup(random_graph *r) {
     rg_add(r, plait_get_rows(r->graph, table, rg_control(r, &r->ids, "ids")), 32, true);
 }
 
+/* Two products with experts of the host's choice, the second of columns of their own, and a sum by shares. */
+static inline void rg_experts(random_graph *r) {
+    static const plait_dtype types[] = {PLAIT_F32, PLAIT_F16, PLAIT_Q8_0};
+    random_value x = *rg_value(r, true);
+    plait_dtype dtype = types[r->plain ? 0 : rg_pick(r, 3)];
+    if (!x.bounded || x.width % plait_dtype_block_elems(dtype)) return;
+    if (!r->experts.id) r->experts = plait_input(r->graph, "experts", PLAIT_I32, PLAIT_SHAPE(2, r->n));
+    plait_tensor column = plait_reshape(r->graph, x.tensor, PLAIT_SHAPE(x.width, 1, r->n));
+    plait_tensor y =
+        plait_expert_matmul(r->graph, rg_weight(r, dtype, PLAIT_SHAPE(x.width, 32, 3)), column, r->experts);
+    y = plait_expert_matmul(r->graph, rg_weight(r, dtype, PLAIT_SHAPE(32, 16, 3)), plait_silu(r->graph, y),
+                            r->experts);
+    plait_tensor shares = plait_slice(r->graph, x.tensor, 0, 0, 2);
+    shares = plait_apply(r->graph, PLAIT_OP_softmax, &shares, 1, NULL, 0, NULL, 1);
+    rg_add(r, plait_weighted_sum(r->graph, y, shares), 16, true);
+}
+
 /* A temporary that is written in place after others have read it. */
 static inline void rg_temporary_cache(random_graph *r) {
     random_value rows = *rg_value(r, true);
@@ -218,7 +235,12 @@ static inline void rg_step(random_graph *r, bool *cached) {
     case 7: rg_view(r); break;
     case 8: rg_rope(r); break;
     case 9: rg_attention(r); break;
-    case 10: rg_lookup(r); break;
+    case 10:
+        if (rg_pick(r, 2))
+            rg_lookup(r);
+        else
+            rg_experts(r);
+        break;
     default:
         if (*cached || rg_pick(r, 2))
             rg_several_outputs(r);

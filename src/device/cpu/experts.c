@@ -81,7 +81,7 @@ static layout layout_of(const plait_op_use *use, char *scratch, int n_threads) {
     return l;
 }
 
-/* A thread's floats behind what products use: a dense column in phase 1, a tile of sums in phase 2. */
+/* A thread's floats behind what products use: in phase 1 a dense column, then a quantised one; a tile of sums in phase 2. */
 static float *thread_floats(const layout *l, int thread) {
     return (float *)(void *)(l->threads + (size_t)thread * l->thread_bytes + l->product_bytes);
 }
@@ -149,19 +149,25 @@ static float *result_column(const layout *l, int64_t slot) {
     return (float *)(void *)plait_ref_at(y, 0, slot % l->n_used, slot / l->n_used, 0);
 }
 
-/* Columns of an expert are an array of their own, in which this one has its number. */
-static void put_column(const plait_cpu_call *call, const layout *l, const float *column, int32_t place,
-                       int32_t expert) {
-    int64_t k = l->w->dims[0], first = l->first[expert], count = l->first[expert + 1] - first;
+/* Columns of an expert are an array of their own, in which this one has its number. `quantised`, if not NULL, is the column
+ * in that form already. */
+static void put_column(const plait_cpu_call *call, const layout *l, const float *column,
+                       const void *quantised, int32_t place, int64_t expert) {
+    int64_t k = l->w->dims[0], first = l->first[expert], n = l->first[expert + 1] - first, i = place - first;
     char *columns = l->columns + (size_t)first * column_bytes(l);
-    if (l->quantises)
-        plait_cpu_quantise(call->features, column, 0, k, count, place - first, place - first + 1, columns);
+    if (quantised)
+        plait_cpu_copy_column(quantised, k, 1, 0, n, i, columns);
+    else if (l->quantises)
+        plait_cpu_quantise(call->features, column, 0, k, n, i, i + 1, columns);
     else
-        memcpy(columns + (size_t)(place - first) * column_bytes(l), column, column_bytes(l));
+        memcpy(columns + (size_t)i * column_bytes(l), column, column_bytes(l));
 }
 
+/* A column that several experts read is quantised once. */
 static void fill_token(const plait_cpu_call *call, const layout *l, int64_t n, int thread) {
+    float *room = thread_floats(l, thread);
     const float *column = NULL;
+    void *quantised = NULL;
     bool shared = l->x->dims[1] == 1;
     for (int64_t u = 0; u < l->n_used; u++) {
         int64_t slot = n * l->n_used + u;
@@ -169,9 +175,14 @@ static void fill_token(const plait_cpu_call *call, const layout *l, int64_t n, i
             memset(result_column(l, slot), 0, (size_t)l->y->dims[0] * sizeof(float));
             continue;
         }
-        if (!column || !shared) column = dense_column(l, u, n, thread_floats(l, thread));
-        int32_t expert = (int32_t)expert_of(&call->use, l, u, n);
-        put_column(call, l, column, l->place[slot], expert);
+        if (!column || !shared) {
+            column = dense_column(l, u, n, room);
+            if (shared && l->quantises && l->n_used > 1) {
+                quantised = room + l->w->dims[0];
+                plait_cpu_quantise(call->features, column, 0, l->w->dims[0], 1, 0, 1, quantised);
+            }
+        }
+        put_column(call, l, column, quantised, l->place[slot], expert_of(&call->use, l, u, n));
     }
 }
 

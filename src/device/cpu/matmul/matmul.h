@@ -89,10 +89,10 @@ int64_t plait_cpu_columns_bytes(int64_t k, int64_t n);
  * may run at the same time. `features` only chooses how fast; the bytes are the same. */
 void plait_cpu_quantise(uint32_t features, const float *x, int64_t x_stride, int64_t k, int64_t n,
                         int64_t begin, int64_t end, void *columns);
-/* Copies quantised columns: column i of the n of `out` is column ids[i] of the n_from of `columns`. For experts,
+/* Copies a quantised column: column i of the n of `out` becomes column `from` of the n_from of `columns`. For experts,
  * which see some columns only. */
-void plait_cpu_gather_columns(const void *columns, int64_t k, int64_t n_from, const int32_t *ids, int64_t n,
-                              void *out);
+void plait_cpu_copy_column(const void *columns, int64_t k, int64_t n_from, int64_t from, int64_t n, int64_t i,
+                           void *out);
 
 /* --- products ------------------------------------------------------------------------------------------------ */
 

@@ -98,13 +98,11 @@ void plait_cpu_quantise(uint32_t features, const float *x, int64_t x_stride, int
 }
 
 /* Whole blocks are copied, from tiles of one width to tiles of another. */
-void plait_cpu_gather_columns(const void *columns, int64_t k, int64_t n_from, const int32_t *ids, int64_t n,
-                              void *out) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from_step, step;
-        const plait_cpu_block *from =
-            (const plait_cpu_block *)columns + column_start(ids[i], k / 32, n_from, &from_step);
-        plait_cpu_block *to = (plait_cpu_block *)out + column_start(i, k / 32, n, &step);
-        for (int64_t b = 0; b < k / 32; b++) to[b * step] = from[b * from_step];
-    }
+void plait_cpu_copy_column(const void *columns, int64_t k, int64_t n_from, int64_t from, int64_t n, int64_t i,
+                           void *out) {
+    int64_t source_step, step;
+    const plait_cpu_block *source =
+        (const plait_cpu_block *)columns + column_start(from, k / 32, n_from, &source_step);
+    plait_cpu_block *to = (plait_cpu_block *)out + column_start(i, k / 32, n, &step);
+    for (int64_t b = 0; b < k / 32; b++) to[b * step] = source[b * source_step];
 }
