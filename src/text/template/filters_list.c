@@ -1,11 +1,16 @@
-/* Filters over sequences: lists in, lists, items or lazy iterators out. Invariant: map, select, reject and their attr
- * forms compute items only when they are asked for, the others read their whole input at once. */
+/* Filters over sequences: lists in, lists, items or lazy iterators out. Not here: sorting and comparing themselves
+ * (operators.c), reading iterators (iterate.c). Invariant: map, select, reject and their attr forms compute items only
+ * when they are asked for, the others read their whole input at once.
+ *
+ * Jinja's generators among the others (batch, slice, unique, items) give iterators over a finished list: what a
+ * template can see of them is the same. */
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
 
 #include <string.h>
 
+/* None counts as not given. */
 static bool given(const plait_tpl_call *c, int i) {
     return c->v[i].kind != PLAIT_TPL_MISSING && c->v[i].kind != PLAIT_TPL_NONE;
 }
@@ -16,6 +21,7 @@ static bool flag(const plait_tpl_call *c, int i) {
 
 /* --- attributes by path: "a.b.0", or a number --- */
 
+/* Digits are an index, as in Jinja; more than 17 of them cannot be one and are a name. */
 static bool path_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, size_t to,
                       plait_tpl_value *out) {
     int64_t n = 0;
@@ -47,6 +53,7 @@ static bool follow(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *
     return true;
 }
 
+/* A path that is no string is one key. No path: the value itself. */
 static bool get_path(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value path, plait_tpl_value otherwise,
                      plait_tpl_value *out) {
     if (path.kind == PLAIT_TPL_NONE || path.kind == PLAIT_TPL_MISSING) return *out = v, true;
@@ -59,6 +66,7 @@ static bool get_path(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value pat
     return true;
 }
 
+/* Lower case of strings for comparing; other values stay. */
 static bool fold_case(plait_tpl_render *r, bool case_sensitive, plait_tpl_value *v) {
     return case_sensitive || v->kind != PLAIT_TPL_STRING ||
            plait_tpl_str_case(r, v->u.string, PLAIT_TPL_LOWER, v);
@@ -87,6 +95,7 @@ static bool multi_key(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value pa
 
 /* --- lazy ones --- */
 
+/* What a lazy filter does to each item. Arguments live in the arena, so they outlast the call of the filter. */
 typedef struct stage {
     const plait_tpl_builtin *row; /* filter or test; NULL: truth */
     plait_tpl_args args;
@@ -94,12 +103,14 @@ typedef struct stage {
     bool by_path, reject;
 } stage;
 
+/* 1 for an item, -1 for a failure; it never drops any. */
 static int map_stage(plait_tpl_render *r, void *state, plait_tpl_value item, plait_tpl_value *out) {
     stage *s = state;
     if (s->by_path) return get_path(r, item, s->path, s->otherwise, out) ? 1 : -1;
     return plait_tpl_step(r, 1) && plait_tpl_apply(r, s->row, item, &s->args, out) ? 1 : -1;
 }
 
+/* 0 drops the item. Without a test the item's own truth decides. */
 static int select_stage(plait_tpl_render *r, void *state, plait_tpl_value item, plait_tpl_value *out) {
     stage *s = state;
     plait_tpl_value v = item, verdict;
@@ -126,6 +137,8 @@ static plait_tpl_args rest_of(const plait_tpl_args *args, size_t n) {
     return rest;
 }
 
+/* Named: map(attribute=..., default=...) follows a path; else the first argument names a filter and the rest are its
+ * arguments. That name is looked up now, so a wrong one fails even when nothing is read. */
 static bool filter_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *name;
     plait_tpl_value v =
@@ -154,6 +167,7 @@ static bool filter_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return plait_tpl_lazy(r, v, map_stage, s, out);
 }
 
+/* The first argument is the path for the attr forms, then comes the name of a test with its arguments. */
 static bool select_by(plait_tpl_render *r, const plait_tpl_call *c, bool by_path, bool reject,
                       plait_tpl_value *out) {
     const plait_tpl_str *name;
@@ -211,6 +225,7 @@ static bool filter_length(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return true;
 }
 
+/* One item, so a lazy source stays unread behind it. */
 static bool filter_first(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_iter it;
     if (!plait_tpl_iterate(r, c->self, &it)) return false;
@@ -219,6 +234,7 @@ static bool filter_first(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return more >= 0;
 }
 
+/* Python's reversed() refuses generators, and so does Jinja's filter. */
 static bool filter_last(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value reversed;
     if (c->self.kind == PLAIT_TPL_ITERATOR)
@@ -229,6 +245,7 @@ static bool filter_last(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return more >= 0;
 }
 
+/* Strings and generators are reversed at once, sequences lazily, as in Jinja. */
 static bool filter_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_args none = {0};
     const plait_tpl_value nothing = {.kind = PLAIT_TPL_MISSING};
@@ -250,6 +267,7 @@ static bool filter_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     return plait_tpl_reversed(r, c->self, out);
 }
 
+/* Items become text by str(). Autoescape is off, so markup has no effect here. */
 static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *between = NULL, *s;
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -269,6 +287,7 @@ static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return more == 0 && plait_tpl_finish(&b, out);
 }
 
+/* Keys are computed once for each item. The sort is stable. */
 static bool filter_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     bool reverse = flag(c, 0), sensitive = flag(c, 1);
     plait_tpl_value list, keys, key;
@@ -283,6 +302,7 @@ static bool filter_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_sort(r, list.u.list->items, keys.u.list->items, list.u.list->n_items, reverse);
 }
 
+/* Pairs of a foreign dict are foreign lists. */
 static bool filter_dictsort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     bool sensitive = flag(c, 0), by_value = false;
     plait_tpl_value list, keys, key, pair;
@@ -328,6 +348,7 @@ static bool filter_items(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return as_iterator(r, (plait_tpl_value){.kind = PLAIT_TPL_VIEW, .u.view = view}, out);
 }
 
+/* The first of equal items stays. Keys have to be hashable, as in Jinja. */
 static bool filter_unique(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value seen, list, item, key, ignored;
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -348,6 +369,7 @@ static bool filter_unique(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return more == 0 && as_iterator(r, list, out);
 }
 
+/* The first of equal items wins, as with min and max of Python. */
 static bool extreme(plait_tpl_render *r, const plait_tpl_call *c, int wanted, const char *op,
                     plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -375,6 +397,7 @@ static bool filter_max(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return extreme(r, c, 1, ">", out);
 }
 
+/* By the + operator from `start`, so lists can be summed too. */
 static bool filter_sum(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
     plait_tpl_value total = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_int(0) : c->v[1], item;
@@ -388,6 +411,7 @@ static bool filter_sum(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return more == 0;
 }
 
+/* fill_with fills the last batch only. */
 static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t size;
     plait_tpl_value list, batch = {.kind = PLAIT_TPL_MISSING}, item;
@@ -417,6 +441,7 @@ static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return as_iterator(r, list, out);
 }
 
+/* The first n % slices ones are longer by one; fill_with fills the others up to them. */
 static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t slices, at = 0;
     plait_tpl_value list, all, part;
@@ -438,6 +463,7 @@ static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return as_iterator(r, list, out);
 }
 
+/* A group's key is that of its first member, in the original case. */
 static bool close_group(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_list *groups,
                         plait_tpl_value key, plait_tpl_value members) {
     plait_tpl_value group;
@@ -447,6 +473,8 @@ static bool close_group(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_list_push(r, groups, group);
 }
 
+/* Sorted by key and then cut where keys differ; members keep their order. The sort runs over positions so that items
+ * and keys stay together. */
 static bool filter_groupby(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value items, keys, key, groups, members = {.kind = PLAIT_TPL_MISSING};
     if (!plait_tpl_list_from(r, c->self, &items) ||

@@ -1,4 +1,8 @@
-/* Filters that give text. Each takes str(value) first, as Jinja's do, unless it says otherwise. */
+/* Filters that give text. Each takes str(value) first, as Jinja's do, unless it says otherwise. Not here: wordwrap and
+ * urlize (filters_wrap.c), methods of strings (methods_*.c), JSON itself (print.c).
+ *
+ * Marks of origin pass through: what was cut, replaced or escaped keeps the mark of the byte it came from, and what a
+ * filter adds is the template's. */
 #include "base/strbuf.h"
 #include "text/template/builtin.h"
 #include "text/template/iterate.h"
@@ -12,6 +16,7 @@ static bool given(const plait_tpl_call *c, int i) {
     return c->v[i].kind != PLAIT_TPL_MISSING;
 }
 
+/* `what` is for the error. */
 static bool int_or(plait_tpl_render *r, const plait_tpl_call *c, int i, const char *what, int64_t otherwise,
                    int64_t *out) {
     *out = otherwise;
@@ -28,6 +33,7 @@ static bool filter_lower(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_case(r, s, PLAIT_TPL_LOWER, out);
 }
 
+/* By the method of that name. */
 static bool filter_capitalize(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_args none = {0};
     const plait_tpl_str *s;
@@ -56,6 +62,7 @@ static bool filter_title(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
            plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* `chars` is a set, as for str.strip. */
 static bool filter_trim(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *chars = NULL;
     if (!plait_tpl_to_str(r, c->self, &s)) return false;
@@ -82,6 +89,8 @@ static bool filter_string(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return true;
 }
 
+/* Marks the text as markup. Nothing is escaped by itself here, so it only matters for escape and for what is done with
+ * markup. */
 static bool filter_safe(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_with_markup(r, s, true, out);
@@ -92,6 +101,7 @@ static bool filter_escape(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_escape(r, s, out);
 }
 
+/* Escapes markup too. */
 static bool filter_forceescape(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     plait_tpl_value plain;
@@ -140,6 +150,8 @@ static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* Within `leeway` characters of the length nothing is cut. Without killwords the cut goes back to the last space before
+ * it. */
 static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *end;
     int64_t length, leeway, n;
@@ -162,6 +174,7 @@ static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_
            plait_tpl_str_concat(r, part.u.string, end, out);
 }
 
+/* Runs of word characters, as the pattern \w+ finds them. */
 static bool filter_wordcount(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     int64_t n = 0;
@@ -176,6 +189,7 @@ static bool filter_wordcount(plait_tpl_render *r, const plait_tpl_call *c, plait
     return true;
 }
 
+/* printf style: the text is the format. Names become a mapping. */
 static bool filter_format(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     plait_tpl_value args;
@@ -210,6 +224,7 @@ static void put_quoted(plait_tpl_builder *b, const plait_tpl_str *s, bool for_qu
     }
 }
 
+/* A mapping or pairs become a query string, everything else one quoted text. */
 static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *name;
     plait_tpl_builder b;
@@ -246,6 +261,8 @@ static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait
     return more == 0 && plait_tpl_finish(&b, out);
 }
 
+/* None and undefined values are left out. Names with characters that would end a name are refused, which closes
+ * CVE-2024-22195 and CVE-2024-34064. */
 static bool filter_xmlattr(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     const plait_tpl_str *key, *text;
@@ -304,7 +321,8 @@ static uint32_t entity_at(const plait_tpl_str *s, size_t at, size_t *end) {
     return valid ? code : 0;
 }
 
-/* Text without comments and tags; white space collapsed; references resolved. */
+/* Text without comments and tags; white space collapsed; references resolved. Comments go before tags, since a comment
+ * may hold a tag's end. Nothing else of HTML is understood. */
 static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *bare;
     plait_tpl_builder b, collapsed;
@@ -354,6 +372,7 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
     return plait_tpl_step(r, s->n_bytes >> 5) && plait_tpl_finish(&b, out);
 }
 
+/* Decimal units unless `binary`; a text is read as float() would. */
 static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     static const char *const names[2][8] = {{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
                                             {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"}};

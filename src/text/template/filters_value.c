@@ -1,4 +1,8 @@
-/* Filters over single values: default, attr, and conversions to numbers. */
+/* Filters over single values: default, attr, and conversions to numbers. Not here: filters over sequences
+ * (filters_list.c) and text (filters_text.c).
+ *
+ * Python's integers have no bound and these have 64 bits: where a result does not fit, the rendering fails instead of
+ * giving another number. */
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -8,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* None is a value here: default(none) gives None. */
 static bool given(const plait_tpl_call *c, int i) {
     return c->v[i].kind != PLAIT_TPL_MISSING;
 }
 
+/* The second argument makes every false value count as missing, not only undefined ones. */
 static bool filter_default(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     bool use = c->self.kind == PLAIT_TPL_UNDEFINED ||
                (given(c, 1) && plait_tpl_truth(c->v[1]) && !plait_tpl_truth(c->self));
@@ -46,8 +52,9 @@ static bool filter_abs(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return true;
 }
 
-/* Text without underscores between digits and without white space around, as int() and float() read it, digits of
- * other scripts turned into ASCII ones; false when it does not fit. */
+/* Text without underscores between digits and without white space around, as int() and float() read it, digits of other
+ * scripts turned into ASCII ones; false when it does not fit. Underscores stand between digits only. Texts longer than
+ * `n` are no numbers; all that is left is ASCII without zero bytes. */
 static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out, size_t n) {
     plait_tpl_value stripped;
     if (!plait_tpl_str_strip(r, s, NULL, true, true, &stripped)) return false;
@@ -69,7 +76,7 @@ static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out,
     return k > 0;
 }
 
-/* float(text) of Python: decimal, inf, nan; nothing hexadecimal. */
+/* float(text) of Python: decimal, inf, nan; nothing hexadecimal. strtod alone would take hexadecimal and "nan(...)". */
 static bool text_to_double(plait_tpl_render *r, const plait_tpl_str *s, double *out) {
     char text[512], *end;
     if (!plain_number(r, s, text, sizeof text) || strpbrk(text, "xX(")) return false;
@@ -84,7 +91,8 @@ static int digit_of(char ch) {
                                                       : 99;
 }
 
-/* int(text, base): 1 read, 0 not an integer, -1 beyond 64 bits. */
+/* int(text, base): 1 read, 0 not an integer, -1 beyond 64 bits. A prefix counts when it fits the base. The value is
+ * built up negative, because the smallest integer has no positive counterpart. */
 static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base, int64_t *out) {
     char text[512];
     const char *p = text;
@@ -110,12 +118,15 @@ static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base
     return 1;
 }
 
+/* Towards zero. The bound is 2^63, which is a double; NaN is handled by the callers. */
 static bool double_to_int(plait_tpl_render *r, double d, plait_tpl_value *out) {
     if (fabs(d) >= 9.2233720368547758e18) return plait_tpl_int_overflow(r);
     *out = plait_tpl_int((int64_t)d);
     return true;
 }
 
+/* What cannot be read gives the default, except where Python itself raises. A text like "1.9" is read as a float after
+ * that failed. */
 static bool filter_int(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value v = c->self, otherwise = given(c, 0) ? c->v[0] : plait_tpl_int(0);
     int64_t base = 10, i;
@@ -138,6 +149,7 @@ static bool filter_int(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return r->status == PLAIT_OK;
 }
 
+/* As filter_int: unreadable gives the default. */
 static bool filter_float(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     double d;
     if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
@@ -149,7 +161,9 @@ static bool filter_float(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return r->status == PLAIT_OK;
 }
 
-/* round(x, n) of Python: correctly rounded by way of the decimal form, ties to even as they really are. */
+/* round(x, n) of Python: correctly rounded by way of the decimal form, ties to even as they really are. For more than
+ * 322 digits the number stays as it is, as CPython has it. A text that does not fit loses only zeros, because a double
+ * that long is whole. */
 static double round_digits(double d, int64_t digits) {
     char text[400];
     if (!isfinite(d) || digits > 22 + 300) return d;
@@ -163,6 +177,7 @@ static double round_digits(double d, int64_t digits) {
     return strtod(text, NULL);
 }
 
+/* Digits below zero round to tens, hundreds and so on, ties to even. */
 static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_value *out) {
     int64_t unit = 1;
     if (digits >= 0) return *out = plait_tpl_int(i), true;
@@ -179,6 +194,7 @@ static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_
     return true;
 }
 
+/* ceil and floor go through doubles, as Jinja computes them, and give a float even for an int. */
 static bool filter_round(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t digits = 0;
     const plait_tpl_str *method = NULL;

@@ -1,5 +1,6 @@
-/* wordwrap and urlize. wordwrap follows Python's textwrap: a line is cut into chunks (words, white space, parts ending in
- * a hyphen) which are packed greedily. */
+/* wordwrap and urlize. Not here: the other filters of text (filters_text.c). wordwrap follows Python's textwrap: a line
+ * is cut into chunks (words, white space, parts ending in a hyphen) which are packed greedily. urlize follows
+ * jinja2/utils.py, with its regular expressions written out. */
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -23,12 +24,13 @@ static bool is_blank(uint32_t c) {
     return c == ' ' || (c >= 9 && c <= 13);
 }
 
+/* The class [^\d\W_] of textwrap. */
 static bool is_letter(uint32_t c) {
     return plait_tpl_is_word(c) && !plait_tpl_is_decimal(c) && c != '_';
 }
 
 /* End of the chunk that starts at `at`: white space, or a word, cut behind a hyphen between letters and around dashes
- * of two and more. */
+ * of two and more. Never `at` itself when at < to, so callers move on. */
 static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
     const plait_tpl_str *s = w->s;
     size_t p = at, next = at;
@@ -73,15 +75,18 @@ static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
     return p;
 }
 
+/* Linear in text beyond ASCII, which is why wrap_line charges for it. */
 static int64_t chars_in(const plait_tpl_str *s, size_t from, size_t to) {
     return (int64_t)(plait_tpl_str_char_of(s, to) - plait_tpl_str_char_of(s, from));
 }
 
+/* Between lines, not behind the last. */
 static void new_line(wrapper *w) {
     if (w->n_lines++) plait_tpl_put_str(&w->b, w->between);
 }
 
-/* Part of a chunk that is longer than a whole line and fits into `space` characters. */
+/* Part of a chunk that is longer than a whole line and fits into `space` characters. At least one character, so that a
+ * width of 1 makes progress. */
 static size_t long_chunk_cut(const wrapper *w, size_t from, size_t to, int64_t space) {
     size_t cut = from;
     if (space < 1) space = 1;
@@ -134,6 +139,7 @@ static bool wrap_line(wrapper *w, size_t from, size_t to) {
     return true;
 }
 
+/* Every line of the input is wrapped alone, so existing line ends stay. */
 static bool filter_wordwrap(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     wrapper w = {.r = r, .width = 79};
     plait_tpl_value newline;
@@ -171,14 +177,15 @@ static bool begins(const plait_tpl_str *s, size_t from, size_t to, const char *w
     return to - from >= n && memcmp(s->bytes + from, with, n) == 0;
 }
 
+/* `with` is ASCII. Letters are folded by one bit, which also takes some control characters for signs. */
 static bool begins_any_case(const plait_tpl_str *s, size_t from, size_t to, const char *with) {
     for (; *with; with++, from++)
         if (from >= to || (s->bytes[from] | 0x20) != (*with | 0x20)) return false;
     return true;
 }
 
-/* Length of a host name "a.b.tld" at `from`: labels of word characters, '%' and '-', the last of letters. With
- * `bare` the last label must be one of the old generic domains. */
+/* Length of a host name "a.b.tld" at `from`: labels of word characters, '%' and '-', the last of letters. With `bare`
+ * the last label must be one of the old generic domains. Returns the end, or `from` when there is no such name. */
 static size_t host_end(const plait_tpl_str *s, size_t from, size_t to, bool bare) {
     static const char *const generic[] = {"com", "net", "int", "edu", "gov", "org", "info", "mil"};
     size_t at = from, label = from, labels = 0;
@@ -235,6 +242,8 @@ static bool is_url(const plait_tpl_str *s, size_t from, size_t to) {
     return at == to || s->bytes[at] == '/' || s->bytes[at] == '?' || s->bytes[at] == '#';
 }
 
+/* Something in front of the last @, and behind it labels of word characters with a dot before the last one, as Jinja's
+ * pattern asks. */
 static bool is_mail(const plait_tpl_str *s, size_t from, size_t to) {
     size_t at = to;
     while (at > from && s->bytes[at - 1] != '@') at--;
@@ -255,6 +264,8 @@ static bool is_mail(const plait_tpl_str *s, size_t from, size_t to) {
     return dot && dot < to;
 }
 
+/* The text of the link is cut to `trim` characters, for mail never. Bytes of the address keep their marks, the tags
+ * around are the template's. */
 static void put_link(links *l, const plait_tpl_str *s, size_t from, size_t to, const char *prefix,
                      size_t text_from, bool mail) {
     plait_tpl_put_text(&l->b, "<a href=\"", 0);
@@ -279,6 +290,8 @@ static void put_link(links *l, const plait_tpl_str *s, size_t from, size_t to, c
     plait_tpl_put_text(&l->b, "</a>", 0);
 }
 
+/* A word without its brackets and punctuation: web address, mail, or one of the caller's schemes, tried in this order;
+ * else it stays text. */
 static void put_middle(links *l, const plait_tpl_str *s, size_t from, size_t to) {
     bool at_sign = from < to && memchr(s->bytes + from, '@', to - from);
     if (is_url(s, from, to)) {
@@ -308,6 +321,7 @@ static void put_middle(links *l, const plait_tpl_str *s, size_t from, size_t to)
     plait_tpl_put_slice(&l->b, s, from, to);
 }
 
+/* Overlapping ones count twice; none of the signs looked for can overlap. */
 static size_t count_of(const plait_tpl_str *s, size_t from, size_t to, const char *what) {
     size_t n = 0, k = strlen(what);
     for (; from + k <= to; from++) n += memcmp(s->bytes + from, what, k) == 0;
@@ -376,6 +390,8 @@ static bool link_rel(plait_tpl_render *r, const plait_tpl_call *c, const plait_t
     return true;
 }
 
+/* Escapes first, so links are found in text in which < is "&lt;". Runs of white space separate words and stay as they
+ * are. */
 static bool filter_urlize(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     links l = {.r = r, .trim = -1};
     const plait_tpl_str *s;

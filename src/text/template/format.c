@@ -1,5 +1,9 @@
-/* Formatting: "%05.2f" % x, "{:>8}".format(x), strftime. Invariant: literal parts of a format keep the format's
- * origin, values keep theirs; widths and precisions from hostile formats only cost steps and arena bytes. */
+/* Formatting: "%05.2f" % x, "{:>8}".format(x), strftime. Not here: the fields of str.format (braces.c). Invariant:
+ * literal parts of a format keep the format's origin, values keep theirs; widths and precisions from hostile formats
+ * only cost steps and arena bytes.
+ *
+ * Rules are CPython's: unicodeobject.c for %, formatter_unicode.c for specifications. Digits come from the C library,
+ * which rounds correctly, under the locale "C" that a program has unless it sets another. */
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -14,12 +18,14 @@
 
 enum { LARGEST_PRECISION = 100000 };
 
+/* Without the zero byte, which strchr would find. */
 static bool one_of(char c, const char *set) {
     return c && strchr(set, c);
 }
 
 /* --- digits of one number --- */
 
+/* 64 binary digits fit. The magnitude is unsigned, so the smallest integer has one. */
 static bool integer_digits(plait_tpl_render *r, uint64_t magnitude, char type, bool alternate,
                            plait_tpl_number *out) {
     char text[72];
@@ -63,6 +69,7 @@ static int print_plain(double magnitude, int precision, char *out, size_t n) {
     return used;
 }
 
+/* 400 bytes above the precision: the largest double has 309 digits in front of its point. */
 static bool float_digits(plait_tpl_render *r, double magnitude, char type, int precision, bool alternate,
                          plait_tpl_number *out) {
     if (precision > LARGEST_PRECISION)
@@ -90,6 +97,7 @@ static bool float_digits(plait_tpl_render *r, double magnitude, char type, int p
     return true;
 }
 
+/* Integers under a float's type become doubles; a type that wants integers does not come here with a float. */
 bool plait_tpl_number_digits(plait_tpl_render *r, plait_tpl_value v, char type, int precision, bool alternate,
                              plait_tpl_number *out) {
     *out = (plait_tpl_number){0};
@@ -117,6 +125,7 @@ typedef struct percent {
     uint8_t foreign; /* origin of the specification: padding takes it */
 } percent;
 
+/* One value that is no tuple is the only argument. */
 static bool percent_argument(percent *p, plait_tpl_value *out) {
     if (p->args.kind == PLAIT_TPL_TUPLE) {
         if (p->next >= p->args.u.list->n_items)
@@ -129,7 +138,7 @@ static bool percent_argument(percent *p, plait_tpl_value *out) {
     return true;
 }
 
-/* A number in the format, or * for the next argument. */
+/* A number in the format, or * for the next argument. Bounded to 31 bits, as the C library counts. */
 static bool percent_number(percent *p, int64_t *out) {
     plait_tpl_value v;
     if (p->at < p->format->n_bytes && p->format->bytes[p->at] == '*') {
@@ -145,6 +154,8 @@ static bool percent_number(percent *p, int64_t *out) {
     return true;
 }
 
+/* Padding has the origin of the specification that asked for it. Zeros go between prefix and digits, spaces around
+ * both. */
 static bool percent_padded(percent *p, const char *prefix, const plait_tpl_str *body, bool number) {
     plait_tpl_builder *b = p->b;
     int64_t used = (int64_t)(strlen(prefix) + body->n_chars), pad = p->width > used ? p->width - used : 0;
@@ -157,6 +168,7 @@ static bool percent_padded(percent *p, const char *prefix, const plait_tpl_str *
     return !b->failed;
 }
 
+/* In a markup format everything but markup is escaped. The precision cuts characters, and after escaping. */
 static bool percent_text(percent *p, char type, plait_tpl_value v) {
     plait_tpl_builder body;
     plait_tpl_value s;
@@ -197,6 +209,7 @@ static bool percent_char(percent *p, plait_tpl_value v) {
     return plait_tpl_finish_str(&body, &s) && percent_padded(p, "", s, false);
 }
 
+/* %d of a float drops the fraction, as in Python; %x refuses it. */
 static bool percent_value(percent *p, char type, plait_tpl_value v) {
     plait_tpl_render *r = p->b->r;
     if (type == 's' || type == 'r' || type == 'a') return percent_text(p, type, v);
@@ -248,6 +261,7 @@ static bool percent_key(percent *p, plait_tpl_value mapping, plait_tpl_value *ou
     return found > 0;
 }
 
+/* Flags, width, precision, and C's length letters, which Python skips. A negative width from * means to the left. */
 static bool percent_flags(percent *p) {
     const plait_tpl_str *f = p->format;
     p->minus = p->plus = p->space = p->zero = p->alternate = false;
@@ -281,6 +295,8 @@ static bool percent_flags(percent *p) {
     return true;
 }
 
+/* One directive behind the sign, which is at p->at - 1. A percent sign with flags takes an argument all the same, which
+ * is Python's rule. */
 static bool percent_one(percent *p) {
     const plait_tpl_str *f = p->format;
     plait_tpl_value v = {.kind = PLAIT_TPL_MISSING};
@@ -301,6 +317,7 @@ static bool percent_one(percent *p) {
     return percent_value(p, type, v);
 }
 
+/* Arguments left over are an error, unless the value is one that may be a mapping. */
 bool plait_tpl_format_percent(plait_tpl_render *r, const plait_tpl_str *format, plait_tpl_value args,
                               plait_tpl_value *out) {
     plait_tpl_builder b;
@@ -343,6 +360,8 @@ static bool spec_number(plait_tpl_render *r, const plait_tpl_str *s, size_t *at,
     return true;
 }
 
+/* [[fill]align][sign][#][0][width][group][.precision][type], as Python's manual gives it. The fill may be any
+ * character. */
 static bool parse_spec(plait_tpl_render *r, const plait_tpl_str *s, spec *out) {
     *out = (spec){.fill = ' ', .precision = -1};
     size_t at = 0, second = 0;
@@ -377,6 +396,7 @@ static bool parse_spec(plait_tpl_render *r, const plait_tpl_str *s, spec *out) {
     return at == s->n_bytes ? true : plait_tpl_type_error(r, "invalid format specifier");
 }
 
+/* '=' puts the padding between sign and digits. Centred text has the odd space behind it. */
 static void put_aligned(plait_tpl_builder *b, const spec *f, char align, const char *prefix,
                         const plait_tpl_str *body) {
     int64_t used = (int64_t)(strlen(prefix) + body->n_chars), pad = f->width > used ? f->width - used : 0;
@@ -411,6 +431,7 @@ static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const s
     plait_tpl_put(b, n->digits + whole, n->n_digits - whole, 0);
 }
 
+/* Without an align numbers go right. Precision is refused for integers, as in Python. */
 static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
     plait_tpl_render *r = b->r;
     plait_tpl_number n;
@@ -442,6 +463,8 @@ static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
     return !b->failed;
 }
 
+/* A number under 'c' is the character of that code and then a string. Kinds without a format of their own take only the
+ * empty specification. */
 bool plait_tpl_put_spec(plait_tpl_builder *b, plait_tpl_value v, const plait_tpl_str *spec_text) {
     plait_tpl_render *r = b->r;
     spec f;
@@ -477,6 +500,8 @@ bool plait_tpl_put_spec(plait_tpl_builder *b, plait_tpl_value v, const plait_tpl
 
 /* --- strftime --- */
 
+/* "YYYY-MM-DD HH:MM:SS", with T for the space too. The day of the week is counted from the year 1, which began on a
+ * Monday. */
 static bool parse_now(const char *now, struct tm *out) {
     int n = 0;
     memset(out, 0, sizeof *out);
@@ -521,6 +546,8 @@ static bool put_directive(plait_tpl_builder *b, const struct tm *t, const char *
     return !b->failed;
 }
 
+/* The caller's time, so that prompts can be repeated; without one the clock's local time. Unknown directives stay as
+ * they are, as glibc has it. */
 bool plait_tpl_strftime(plait_tpl_render *r, const plait_tpl_str *format, plait_tpl_value *out) {
     struct tm t;
     if (r->now) {

@@ -9,6 +9,7 @@
 
 enum { LARGEST_RANGE = 100000 }; /* as in Jinja's sandbox */
 
+/* Differences in unsigned arithmetic: the ends may be any two 64-bit numbers. */
 bool plait_tpl_range_new(plait_tpl_render *r, int64_t start, int64_t stop, int64_t step,
                          plait_tpl_value *out) {
     if (step == 0) return plait_tpl_type_error(r, "range: the step must not be zero");
@@ -25,6 +26,7 @@ bool plait_tpl_range_new(plait_tpl_render *r, int64_t start, int64_t stop, int64
     return true;
 }
 
+/* With one argument it is the end. */
 static bool global_range(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t v[3] = {0, 0, 1};
     const plait_tpl_args *a = c->args;
@@ -35,7 +37,7 @@ static bool global_range(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_range_new(r, v[0], v[1], v[2], out);
 }
 
-/* Fills a dict as dict(mapping_or_pairs, name=value) does. */
+/* Fills a dict as dict(mapping_or_pairs, name=value) does. Names win over pairs, later pairs over earlier ones. */
 static bool fill_dict(plait_tpl_render *r, const plait_tpl_args *a, const char *what, plait_tpl_dict *d) {
     plait_tpl_iter it, pair;
     plait_tpl_value item, key, value;
@@ -66,12 +68,14 @@ static bool global_dict(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_dict_new(r, out) && fill_dict(r, c->args, "dict", out->u.dict);
 }
 
+/* A dict of its own kind: only its attributes can be set from inside of loops. */
 static bool global_namespace(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (!plait_tpl_dict_new(r, out) || !fill_dict(r, c->args, "namespace", out->u.dict)) return false;
     out->kind = PLAIT_TPL_NAMESPACE;
     return true;
 }
 
+/* Items are copied, because arguments only live as long as the call. A joiner is a cycle of one item with a memory. */
 static bool new_cycle(plait_tpl_render *r, plait_tpl_kind kind, const plait_tpl_value *items, size_t n,
                       plait_tpl_value *out) {
     plait_tpl_cycle *cycle = plait_tpl_alloc(r, 1, sizeof *cycle);
@@ -94,6 +98,7 @@ static bool global_joiner(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return new_cycle(r, PLAIT_TPL_JOINER, &separator, 1, out);
 }
 
+/* The message is kept whole for the caller, who frees it; the error shows as much as fits. The first message counts. */
 static bool global_raise(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *message;
     (void)out;
@@ -114,6 +119,7 @@ static bool global_strftime(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return plait_tpl_as_str(r, c->v[0], "strftime_now", &format) && plait_tpl_strftime(r, format, out);
 }
 
+/* Variables of the same name win: these are looked up last. */
 const plait_tpl_builtin *plait_tpl_find_global(const plait_tpl_str *name) {
     static const plait_tpl_builtin rows[] = {
         {"range", "*", global_range},
@@ -131,6 +137,7 @@ const plait_tpl_builtin *plait_tpl_find_global(const plait_tpl_str *name) {
 
 /* --- methods of cycler and loop --- */
 
+/* Gives the item first and moves then. */
 static bool cycler_next(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     (void)r;
     plait_tpl_cycle *cycle = c->self.u.cycle;
@@ -149,12 +156,14 @@ static bool cycler_reset(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
 const plait_tpl_builtin plait_tpl_methods_cycler[] = {
     {"next", "", cycler_next}, {"reset", "", cycler_reset}, {0}};
 
+/* By the number of the round, without a memory. */
 static bool loop_cycle(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (c->args->n_pos == 0 || c->args->n_named) return plait_tpl_type_error(r, "loop.cycle: no items given");
     *out = c->args->pos[(size_t)c->self.u.loop->index0 % c->args->n_pos];
     return true;
 }
 
+/* All the arguments count as one value; the first call is a change. */
 static bool loop_changed(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_loop *loop = c->self.u.loop;
     plait_tpl_value now;

@@ -1,4 +1,8 @@
-/* Methods of strings about letter case and kinds of characters. */
+/* Methods of strings about letter case and kinds of characters. Not here: the tables (unicode_tables.h) and the mapping
+ * of one character (string.c).
+ *
+ * Rules are those of Python's str with the Unicode version of the tables. Work is charged as one step for every 64
+ * bytes, after or before it: it is linear and small. */
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -18,6 +22,7 @@ static bool method_casefold(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return plait_tpl_str_case(r, self(c), PLAIT_TPL_FOLD, out);
 }
 
+/* Markup stays markup, as all methods of Markup do; the step pays for the walk that the caller made. */
 static bool finish_like_self(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_builder *b,
                              plait_tpl_value *out) {
     const plait_tpl_str *whole;
@@ -25,6 +30,7 @@ static bool finish_like_self(plait_tpl_render *r, const plait_tpl_call *c, plait
            plait_tpl_str_with_markup(r, whole, self(c)->markup, out);
 }
 
+/* Title case for the first character, since Python 3.8; one character may become several. */
 static bool method_capitalize(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     plait_tpl_builder_init(&b, r);
@@ -33,6 +39,8 @@ static bool method_capitalize(plait_tpl_render *r, const plait_tpl_call *c, plai
     return finish_like_self(r, c, &b, out);
 }
 
+/* A word begins behind every character without case, so "it's" becomes "It'S", as in Python. The filter of that name
+ * has other rules (filters_text.c). */
 static bool method_title(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     bool inside = false;
@@ -46,6 +54,7 @@ static bool method_title(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return finish_like_self(r, c, &b, out);
 }
 
+/* Title case characters have neither case here and stay. */
 static bool method_swapcase(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     plait_tpl_builder_init(&b, r);
@@ -61,7 +70,8 @@ static bool method_swapcase(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return finish_like_self(r, c, &b, out);
 }
 
-/* True when the string is not empty and every character passes. */
+/* Whether every character passes; `empty` is the answer for the empty string, which is true only for isascii and
+ * isprintable. */
 static bool every(plait_tpl_render *r, const plait_tpl_call *c, bool (*passes)(uint32_t), bool empty,
                   plait_tpl_value *out) {
     bool all = self(c)->n_bytes > 0 || empty;
@@ -92,6 +102,7 @@ EVERY_METHOD(isspace, plait_tpl_is_space, false)
 EVERY_METHOD(isascii, is_ascii, true)
 EVERY_METHOD(isprintable, plait_tpl_is_printable, true)
 
+/* Word characters without a number in front. This comes close to Python's XID rules without being them. */
 static bool method_isidentifier(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     size_t at = 0;
     if (!every(r, c, plait_tpl_is_word, false, out) || !out->u.boolean) return r->status == PLAIT_OK;
@@ -99,6 +110,7 @@ static bool method_isidentifier(plait_tpl_render *r, const plait_tpl_call *c, pl
     return true;
 }
 
+/* islower and isupper have the rules of the tests of those names. */
 static bool apply_test(plait_tpl_render *r, const plait_tpl_call *c, const char *name, size_t n,
                        plait_tpl_value *out) {
     plait_tpl_str key = {.bytes = name, .n_bytes = n};
@@ -114,6 +126,7 @@ static bool method_islower(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     return apply_test(r, c, "lower", 5, out);
 }
 
+/* Upper case only behind uncased characters, lower case only behind cased ones, and at least one cased character. */
 static bool method_istitle(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     bool some = false, inside = false, good = true;
     for (size_t at = 0; at < self(c)->n_bytes && good;) {
@@ -127,6 +140,7 @@ static bool method_istitle(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     return plait_tpl_step(r, self(c)->n_bytes >> 6);
 }
 
+/* Second column: the parameters, in the notation of builtin.h. */
 const plait_tpl_builtin plait_tpl_methods_str_case[] = {
     {"upper", "", method_upper},
     {"lower", "", method_lower},

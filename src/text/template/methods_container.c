@@ -23,6 +23,7 @@ static bool list_append(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_list_push(r, list_of(c), c->v[0]);
 }
 
+/* The source is read whole first, so x.extend(x) ends. */
 static bool list_extend(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value more;
     if (!plait_tpl_list_from(r, c->v[0], &more)) return false;
@@ -32,6 +33,7 @@ static bool list_extend(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return true;
 }
 
+/* Positions beyond either end are the ends, as in Python. Moving items is charged one step for 16 of them. */
 static bool list_insert(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_list *list = list_of(c);
     int64_t at, end = (int64_t)list->n_items;
@@ -44,6 +46,7 @@ static bool list_insert(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return true;
 }
 
+/* From the end without an index. */
 static bool list_pop(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_list *list = list_of(c);
     int64_t at = -1;
@@ -69,6 +72,7 @@ static bool locate(plait_tpl_render *r, const plait_tpl_list *list, plait_tpl_va
     return true;
 }
 
+/* The first equal one. */
 static bool list_remove(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_list *list = list_of(c);
     size_t at;
@@ -102,6 +106,7 @@ static bool list_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_step(r, 1 + list->n_items / 16);
 }
 
+/* Keys are a copy, because the sort moves both arrays. No code of the template runs meanwhile. */
 static bool list_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_list *list = list_of(c);
     plait_tpl_value keys;
@@ -111,6 +116,7 @@ static bool list_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_va
                           c->v[0].kind != PLAIT_TPL_MISSING && plait_tpl_truth(c->v[0]));
 }
 
+/* Also the index method of tuples and ranges; Python's search window with start and stop. */
 static bool list_index(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value list = c->self;
     if (list.kind == PLAIT_TPL_RANGE && !plait_tpl_list_from(r, list, &list)) return false;
@@ -125,6 +131,7 @@ static bool list_index(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return true;
 }
 
+/* Goes through an iterator, so it serves ranges too. */
 static bool list_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_iter it;
     plait_tpl_value v;
@@ -163,12 +170,14 @@ const plait_tpl_builtin plait_tpl_methods_tuple[] = {
 
 /* --- dicts --- */
 
+/* A key that cannot be hashed is an error, as in Python, and not the default. */
 static bool dict_get(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int found = plait_tpl_dict_get(r, dict_of(c), c->v[0], out);
     if (found == 0) *out = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_none() : c->v[1];
     return found >= 0;
 }
 
+/* A view, not a copy: it shows what the dict holds when it is run over. */
 static bool dict_view(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_view_part part,
                       plait_tpl_value *out) {
     plait_tpl_view *view = plait_tpl_alloc(r, 1, sizeof *view);
@@ -199,6 +208,7 @@ static bool dict_pop(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_val
     return true;
 }
 
+/* The entry that was set last. */
 static bool dict_popitem(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_dict *d = dict_of(c);
     plait_tpl_value ignored;
@@ -215,6 +225,7 @@ static bool dict_setdefault(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return plait_tpl_dict_set(r, dict_of(c), c->v[0], *out);
 }
 
+/* Shallow, and with the origin of the original. */
 static bool dict_copy(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_dict *d = dict_of(c);
     if (!plait_tpl_dict_new(r, out)) return false;
@@ -243,6 +254,7 @@ static bool dict_clear(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return true;
 }
 
+/* All keys share one value, as in Python. */
 static bool dict_fromkeys(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_iter it;
     plait_tpl_value key, value = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_none() : c->v[1];
@@ -270,6 +282,7 @@ const plait_tpl_builtin plait_tpl_methods_dict[] = {
 
 /* --- numbers --- */
 
+/* True for int and bool too, which have the method since Python 3.12. */
 static bool number_is_integer(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     (void)r;
     *out = plait_tpl_bool(c->self.kind != PLAIT_TPL_FLOAT ||
@@ -277,6 +290,7 @@ static bool number_is_integer(plait_tpl_render *r, const plait_tpl_call *c, plai
     return true;
 }
 
+/* Bits of the magnitude; 0 for zero. */
 static bool number_bit_length(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (c->self.kind == PLAIT_TPL_FLOAT) return plait_tpl_type_error(r, "float has no attribute bit_length");
     int64_t i = c->self.kind == PLAIT_TPL_BOOL ? c->self.u.boolean : c->self.u.integer, bits = 0;

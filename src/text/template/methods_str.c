@@ -1,10 +1,15 @@
-/* Methods of strings that cut, join, search and pad. */
+/* Methods of strings that cut, join, search and pad. Not here: letter case (methods_case.c), the algorithms on bytes
+ * (string.c), the formats themselves (braces.c).
+ *
+ * Positions are characters in templates and bytes in here. Results keep the marks of origin of the parts they were cut
+ * from, and are markup when the string was. */
 #include "text/template/builtin.h"
 #include "text/template/iterate.h"
 #include "text/template/print.h"
 
 #include <string.h>
 
+/* None counts as not given, as Python has it for these parameters. */
 static bool given(const plait_tpl_call *c, int i) {
     return c->v[i].kind != PLAIT_TPL_MISSING && c->v[i].kind != PLAIT_TPL_NONE;
 }
@@ -13,6 +18,7 @@ static const plait_tpl_str *self(const plait_tpl_call *c) {
     return c->self.u.string;
 }
 
+/* *out holds a string; its flag becomes that of the method's string. */
 static bool keep_markup(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     return plait_tpl_str_with_markup(r, out->u.string, self(c)->markup, out);
 }
@@ -30,6 +36,7 @@ static bool text_argument(plait_tpl_render *r, const plait_tpl_call *c, int i, c
 
 /* --- strip --- */
 
+/* `chars` is a set of characters; without it white space goes. */
 static bool strip(plait_tpl_render *r, const plait_tpl_call *c, bool left, bool right, plait_tpl_value *out) {
     const plait_tpl_str *chars = NULL;
     if (given(c, 0) && !plait_tpl_as_str(r, c->v[0], "strip", &chars)) return false;
@@ -57,7 +64,8 @@ static bool push_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, 
            plait_tpl_list_push(r, list, part);
 }
 
-/* Next white space at or behind `at` (space true), or next non-space. */
+/* Next white space at or behind `at` (space true), or next non-space. Forwards; the end of the string when there is
+ * none. */
 static size_t find_space(const plait_tpl_str *s, size_t at, bool space) {
     while (at < s->n_bytes) {
         size_t next = at;
@@ -67,6 +75,7 @@ static size_t find_space(const plait_tpl_str *s, size_t at, bool space) {
     return at;
 }
 
+/* The same backwards: a position behind the character found, 0 when there is none. */
 static size_t rfind_space(const plait_tpl_str *s, size_t at, bool space) {
     while (at > 0) {
         size_t previous = at;
@@ -76,6 +85,7 @@ static size_t rfind_space(const plait_tpl_str *s, size_t at, bool space) {
     return at;
 }
 
+/* Runs of white space separate, and none are at the ends, so there are no empty parts. max < 0: no bound. */
 static bool split_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t max, plait_tpl_list *list) {
     size_t at = find_space(s, 0, false);
     for (; at < s->n_bytes && max != 0; max--) {
@@ -94,6 +104,7 @@ static void reverse(plait_tpl_list *list) {
     }
 }
 
+/* Parts are found from the end, and put in order at last. */
 static bool rsplit_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t max, plait_tpl_list *list) {
     size_t end = rfind_space(s, s->n_bytes, false);
     for (; end > 0 && max != 0; max--) {
@@ -106,6 +117,7 @@ static bool rsplit_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t ma
     return true;
 }
 
+/* Empty parts count. `by` is not empty. */
 static bool split_at(plait_tpl_render *r, const plait_tpl_str *s, const plait_tpl_str *by, int64_t max,
                      plait_tpl_list *list) {
     size_t at = 0;
@@ -132,6 +144,7 @@ static bool rsplit_at(plait_tpl_render *r, const plait_tpl_str *s, const plait_t
     return true;
 }
 
+/* The scan is charged here, the parts by push_part. */
 static bool split(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, plait_tpl_value *out) {
     const plait_tpl_str *by = NULL;
     int64_t max = -1;
@@ -152,6 +165,7 @@ static bool method_rsplit(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return split(r, c, true, out);
 }
 
+/* At every line end that Python knows, not only at \n. */
 static bool method_splitlines(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c);
     bool keep = c->v[0].kind != PLAIT_TPL_MISSING && plait_tpl_truth(c->v[0]);
@@ -163,6 +177,7 @@ static bool method_splitlines(plait_tpl_render *r, const plait_tpl_call *c, plai
     return true;
 }
 
+/* A separator that is not there: all in front for partition, all at the end for rpartition. */
 static bool partition(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c), *by;
     if (!plait_tpl_as_str(r, c->v[0], "partition", &by)) return false;
@@ -187,6 +202,7 @@ static bool method_rpartition(plait_tpl_render *r, const plait_tpl_call *c, plai
     return partition(r, c, true, out);
 }
 
+/* Items have to be strings, unlike for the filter of that name. Markup escapes those that are not markup. */
 static bool method_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     plait_tpl_iter it;
@@ -223,6 +239,7 @@ static bool window(plait_tpl_render *r, const plait_tpl_call *c, size_t *from, s
     return plait_tpl_step(r, self(c)->n_bytes >> 6);
 }
 
+/* Byte positions go back to characters at the very end; `must` makes "not found" an error. */
 static bool find(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, bool must,
                  plait_tpl_value *out) {
     const plait_tpl_str *part, *s = self(c);
@@ -252,6 +269,7 @@ static bool method_rindex(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return find(r, c, true, true, out);
 }
 
+/* Without overlaps. The empty string is found between all characters and at both ends. */
 static bool method_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *part, *s = self(c);
     size_t from, to;
@@ -269,11 +287,13 @@ static bool method_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return true;
 }
 
+/* Whether bytes [from, to) begin or end with `part`; valid UTF-8 on both sides makes bytes enough. */
 static bool edge_is(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to, bool at_end) {
     if (part->n_bytes > to - from) return false;
     return memcmp(s->bytes + (at_end ? to - part->n_bytes : from), part->bytes, part->n_bytes) == 0;
 }
 
+/* A tuple asks for any of its strings. */
 static bool edge(plait_tpl_render *r, const plait_tpl_call *c, bool at_end, plait_tpl_value *out) {
     const plait_tpl_str *part;
     size_t from, to;
@@ -315,6 +335,7 @@ static bool method_removesuffix(plait_tpl_render *r, const plait_tpl_call *c, pl
                              s->n_bytes - (edge_is(s, part, 0, s->n_bytes, true) ? part->n_bytes : 0), out);
 }
 
+/* Markup escapes what is looked for and what is put in. */
 static bool method_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *old, *with;
     int64_t count = -1;
@@ -325,6 +346,8 @@ static bool method_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_t
 
 /* --- padding --- */
 
+/* An odd space goes left when the width is odd, which is CPython's rule for str.center. Padding is the template's own
+ * text. */
 bool plait_tpl_center(plait_tpl_render *r, const plait_tpl_str *s, int64_t width, uint32_t fill, char align,
                       plait_tpl_value *out) {
     plait_tpl_builder b;
@@ -370,6 +393,7 @@ static bool method_rjust(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return pad(r, c, '>', out);
 }
 
+/* Zeros go behind a sign. */
 static bool method_zfill(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c);
     int64_t width;
@@ -383,6 +407,7 @@ static bool method_zfill(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_finish(&b, out) && keep_markup(r, c, out);
 }
 
+/* Columns begin anew behind \n and \r. The spaces keep the origin of the tab. */
 static bool method_expandtabs(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c);
     int64_t size = 8, column = 0;
@@ -407,6 +432,7 @@ static bool method_format(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_format_braces(r, self(c), c->args, out);
 }
 
+/* Keys that are no strings cannot be named in a format and are left out. */
 static bool method_format_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_args args = {0};
     if (c->v[0].kind != PLAIT_TPL_DICT) return plait_tpl_type_error(r, "format_map: expected a dict");

@@ -1,5 +1,8 @@
-/* pprint.pformat: repr, broken over lines of 80 characters, with dicts sorted by key. The rules are those of CPython's
- * pprint module; only lists, tuples, dicts and strings are ever broken. */
+/* pprint.pformat: repr, broken over lines of 80 characters, with dicts sorted by key. Not here: repr itself (print.c).
+ * The rules are those of CPython's pprint module; only lists, tuples, dicts and strings are ever broken.
+ *
+ * Each level makes the repr of its value to see whether it fits, as pprint does: text times depth, which steps
+ * bound. */
 #include "text/template/print.h"
 
 #include <string.h>
@@ -13,12 +16,13 @@ typedef struct printer {
 
 static bool put_item(printer *p, plait_tpl_value v, int64_t indent, int64_t allowance, int level);
 
+/* Numbers of all kinds compare with each other and are one group. */
 static int kind_rank(plait_tpl_value v) {
     return plait_tpl_is_number(v) ? 0 : (int)v.kind;
 }
 
-/* Entries by key; keys without a common order by their type. Insertion sort by binary search would be enough for
- * people's dicts, but input may be hostile: keys are grouped by type, then sorted within each. */
+/* Entries by key into a copy. Keys of different types have no order, so they are grouped by type first and then sorted
+ * inside of each group; a group without an order stays as it is. */
 static bool sorted_copy(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_dict *out) {
     size_t n = d->n_entries;
     *out = *d;
@@ -74,11 +78,13 @@ static bool repr_of(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str 
     return plait_tpl_finish_str(&b, out);
 }
 
+/* Line breaks and indents are the printer's own text, not the variables'. */
 static void new_line(printer *p, int64_t indent) {
     plait_tpl_put(p->b, "\n", 1, 0);
     plait_tpl_put_repeat(p->b, ' ', indent, 0);
 }
 
+/* Behind all items but the last only a comma has to fit. */
 static bool put_items(printer *p, const plait_tpl_list *list, int64_t indent, int64_t allowance, int level) {
     indent++;
     for (size_t i = 0; i < list->n_items; i++) {
@@ -92,6 +98,7 @@ static bool put_items(printer *p, const plait_tpl_list *list, int64_t indent, in
     return true;
 }
 
+/* A value starts behind its key, and its continuation lines do too. */
 static bool put_entries(printer *p, const plait_tpl_dict *d, int64_t indent, int64_t allowance, int level) {
     indent++;
     for (size_t i = 0; i < d->n_entries; i++) {
@@ -111,7 +118,7 @@ static bool put_entries(printer *p, const plait_tpl_dict *d, int64_t indent, int
     return true;
 }
 
-/* End of one run of non-space followed by one of space. */
+/* End of one run of non-space followed by one of space. The pattern \S*\s* of pprint. */
 static size_t part_end(const plait_tpl_str *s, size_t at, size_t end) {
     bool space = false;
     while (at < end) {
@@ -149,6 +156,8 @@ static bool cut_line(printer *p, const plait_tpl_str *s, size_t from, size_t to,
            plait_tpl_list_push(p->r, chunks, plait_tpl_string(rep));
 }
 
+/* Lines of the string become literals under each other, which Python joins; at the top level they stand in
+ * parentheses. */
 static bool put_long_string(printer *p, const plait_tpl_str *s, int64_t indent, int64_t allowance,
                             int level) {
     plait_tpl_value chunks, line;
@@ -176,6 +185,7 @@ static bool put_long_string(printer *p, const plait_tpl_str *s, int64_t indent, 
     return true;
 }
 
+/* Brackets are marked as those of print.c are. */
 static bool put_broken(printer *p, plait_tpl_value v, int64_t indent, int64_t allowance, int level) {
     bool ok, tuple = v.kind == PLAIT_TPL_TUPLE;
     if (v.kind == PLAIT_TPL_STRING) return put_long_string(p, v.u.string, indent, allowance, level);
@@ -192,6 +202,7 @@ static bool put_broken(printer *p, plait_tpl_value v, int64_t indent, int64_t al
     return ok;
 }
 
+/* `indent` is the column that the value starts in, `allowance` the characters that have to fit behind it. */
 static bool put_item(printer *p, plait_tpl_value v, int64_t indent, int64_t allowance, int level) {
     const plait_tpl_str *rep;
     bool breakable = v.kind == PLAIT_TPL_STRING || v.kind == PLAIT_TPL_LIST || v.kind == PLAIT_TPL_TUPLE ||
@@ -206,6 +217,7 @@ static bool put_item(printer *p, plait_tpl_value v, int64_t indent, int64_t allo
     return ok && !p->b->failed;
 }
 
+/* Sorted once, then printed: repr has to see the same order as the broken form. */
 bool plait_tpl_pformat(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_builder b;
     plait_tpl_builder_init(&b, r);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The shortest digits that read back as the same double, by trying 1 to 17: 17 always do. Exponents from -4 to 15 print
+ * without e, as in Python. The text has 24 bytes at most. */
 size_t plait_tpl_float_repr(double value, char *out) {
     if (isnan(value)) return (size_t)snprintf(out, 40, "nan");
     if (isinf(value)) return (size_t)snprintf(out, 40, value < 0 ? "-inf" : "inf");
@@ -64,7 +66,8 @@ static void put_float(plait_tpl_builder *b, double f, uint8_t foreign) {
     plait_tpl_put(b, text, plait_tpl_float_repr(f, text), foreign);
 }
 
-/* One character of a repr in quotes. */
+/* One character of a repr in quotes. `ascii`: all beyond ASCII is escaped, as ascii() does; else what Python calls
+ * printable stays. */
 static void put_repr_char(plait_tpl_builder *b, const plait_tpl_str *s, size_t at, size_t next, uint32_t c,
                           char quote, bool ascii) {
     char text[16];
@@ -81,6 +84,8 @@ static void put_repr_char(plait_tpl_builder *b, const plait_tpl_str *s, size_t a
     plait_tpl_put_text(b, text, foreign);
 }
 
+/* Double quotes only when there are single ones and no double ones. The quotes are foreign when any part of the string
+ * is. */
 void plait_tpl_put_str_repr(plait_tpl_builder *b, const plait_tpl_str *s, bool ascii) {
     bool single = s->n_bytes && memchr(s->bytes, '\'', s->n_bytes),
          both = s->n_bytes && memchr(s->bytes, '"', s->n_bytes);
@@ -97,6 +102,7 @@ void plait_tpl_put_str_repr(plait_tpl_builder *b, const plait_tpl_str *s, bool a
     if (s->markup) plait_tpl_put_text(b, ")", foreign);
 }
 
+/* `foreign` comes down from the containers around: what is inside a foreign one is foreign whole. */
 static void put_list(plait_tpl_builder *b, const plait_tpl_list *list, bool tuple, uint8_t foreign) {
     foreign |= list->foreign;
     plait_tpl_put(b, tuple ? "(" : "[", 1, foreign);
@@ -108,6 +114,7 @@ static void put_list(plait_tpl_builder *b, const plait_tpl_list *list, bool tupl
     plait_tpl_put(b, tuple ? ")" : "]", 1, foreign);
 }
 
+/* Entries in the order in which they were set, as Python's. */
 static void put_dict(plait_tpl_builder *b, const plait_tpl_dict *d, uint8_t foreign) {
     foreign |= d->foreign;
     plait_tpl_put(b, "{", 1, foreign);
@@ -120,6 +127,7 @@ static void put_dict(plait_tpl_builder *b, const plait_tpl_dict *d, uint8_t fore
     plait_tpl_put(b, "}", 1, foreign);
 }
 
+/* A view prints what its dict holds at this moment. */
 static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t foreign) {
     static const char *const names[] = {"dict_keys([", "dict_values([", "dict_items(["};
     const plait_tpl_dict *d = view->dict;
@@ -136,6 +144,8 @@ static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t f
     plait_tpl_put(b, "])", 2, foreign);
 }
 
+/* Objects that a template cannot look into. Those whose form holds an address in Python print without one, so equal
+ * input gives equal text. */
 static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
     char text[96];
     int64_t n = 0;
@@ -171,6 +181,7 @@ static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
     }
 }
 
+/* The level bounds recursion, also for a list that contains itself; Python would print [...] there. */
 void plait_tpl_put_repr(plait_tpl_builder *b, plait_tpl_value v, uint8_t foreign) {
     if (b->failed) return;
     if (!plait_tpl_step(b->r, 1) || !plait_tpl_enter(b->r)) {
@@ -194,6 +205,7 @@ void plait_tpl_put_repr(plait_tpl_builder *b, plait_tpl_value v, uint8_t foreign
     plait_tpl_leave(b->r);
 }
 
+/* str(): strings bare, undefined as nothing, the rest as repr. */
 void plait_tpl_put_value(plait_tpl_builder *b, plait_tpl_value v) {
     if (v.kind == PLAIT_TPL_STRING)
         plait_tpl_put_str(b, v.u.string);
@@ -201,6 +213,7 @@ void plait_tpl_put_value(plait_tpl_builder *b, plait_tpl_value v) {
         plait_tpl_put_repr(b, v, 0);
 }
 
+/* A string is given back as it is, without a copy. */
 bool plait_tpl_to_str(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str **out) {
     if (v.kind == PLAIT_TPL_STRING) {
         *out = v.u.string;
@@ -214,6 +227,7 @@ bool plait_tpl_to_str(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_st
 
 /* --- JSON --- */
 
+/* `level` counts containers around, for the indent. */
 typedef struct json_printer {
     plait_tpl_builder *b;
     const plait_tpl_json_style *style;
@@ -222,6 +236,8 @@ typedef struct json_printer {
 
 static bool put_json(json_printer *j, plait_tpl_value v, uint8_t foreign);
 
+/* json.dumps escapes only what it must; with `ascii` characters above U+FFFF become a pair of surrogates. Runs between
+ * escapes go in one piece, with their marks. */
 static void put_json_string(json_printer *j, const plait_tpl_str *s) {
     plait_tpl_builder *b = j->b;
     uint8_t foreign = plait_tpl_str_any_foreign(s);
@@ -250,6 +266,7 @@ static void put_json_string(json_printer *j, const plait_tpl_str *s) {
     plait_tpl_put(b, "\"", 1, foreign);
 }
 
+/* Nothing without an indent; the indent's text may come from the template and has its marks. */
 static void json_line(json_printer *j, uint8_t foreign) {
     if (!j->style->indent) return;
     plait_tpl_put(j->b, "\n", 1, foreign);
@@ -275,6 +292,7 @@ static bool put_json_list(json_printer *j, const plait_tpl_list *list, uint8_t f
     return true;
 }
 
+/* Numbers and None become strings, as json.dumps does. */
 static bool put_json_key(json_printer *j, plait_tpl_value key, uint8_t foreign) {
     if (key.kind == PLAIT_TPL_STRING) {
         put_json_string(j, key.u.string);
@@ -323,6 +341,7 @@ static bool put_json_dict(json_printer *j, const plait_tpl_dict *d, uint8_t fore
     return true;
 }
 
+/* json.dumps writes NaN and Infinity, which JSON itself does not have. */
 static void put_json_float(plait_tpl_builder *b, double f, uint8_t foreign) {
     if (isfinite(f))
         put_float(b, f, foreign);

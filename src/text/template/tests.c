@@ -1,10 +1,12 @@
-/* Tests: what may follow `is`. */
+/* Tests: what may follow `is`. Not here: the syntax of tests (parse_expr.c). Undefined values are what tests are for,
+ * so most take them without an error. */
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
 
 #include <string.h>
 
+/* A test that only asks for the kind of the value. "iterable" relies on the order of the kinds in value.h. */
 #define KIND_TEST(name, condition)                                                                           \
     static bool test_##name(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {            \
         (void)r;                                                                                             \
@@ -32,6 +34,7 @@ KIND_TEST(iterable, k == PLAIT_TPL_UNDEFINED || (k >= PLAIT_TPL_STRING && k <= P
                         k == PLAIT_TPL_LOOP)
 KIND_TEST(escaped, k == PLAIT_TPL_STRING && c->self.u.string->markup)
 
+/* Goes through the % operator, so strings format as in Python; such a text equals no number. */
 static bool remainder_is(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value by, int64_t wanted,
                          plait_tpl_value *out) {
     plait_tpl_value m;
@@ -57,6 +60,7 @@ static bool test_divisibleby(plait_tpl_render *r, const plait_tpl_call *c, plait
     return remainder_is(r, c->self, c->v[0], 0, out);
 }
 
+/* Whether a filter of that name exists. */
 static bool test_filter(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     (void)r;
     *out = plait_tpl_bool(c->self.kind == PLAIT_TPL_STRING && plait_tpl_find_filter(c->self.u.string));
@@ -92,6 +96,7 @@ static bool test_upper(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return all_cased(r, c->self, true, out);
 }
 
+/* Identity. Numbers and strings have none here, so equal ones of one kind count as the same. */
 static bool test_sameas(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value a = c->self, b = c->v[0];
     bool same = a.kind == b.kind;
@@ -113,6 +118,7 @@ static bool test_in(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_valu
     return true;
 }
 
+/* The comparison operators as tests, with their errors for kinds without an order. */
 #define RELATION_TEST(name, op)                                                                              \
     static bool test_##name(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {            \
         bool holds;                                                                                          \
@@ -128,6 +134,7 @@ RELATION_TEST(le, PLAIT_TPL_OP_LE)
 RELATION_TEST(gt, PLAIT_TPL_OP_GT)
 RELATION_TEST(ge, PLAIT_TPL_OP_GE)
 
+/* Aliases are Jinja's. */
 const plait_tpl_builtin plait_tpl_tests[] = {
     {"defined", "", test_defined},     {"undefined", "", test_undefined},
     {"none", "", test_none},           {"boolean", "", test_boolean},
