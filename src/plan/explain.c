@@ -170,6 +170,21 @@ bool plait_explain_alternative(const plait_plan *plan, const plait_plan_segment 
     return true;
 }
 
+/* Beside the group's own time rather than as one: a line has its times of two kinds of step, and this is of neither. */
+void plait_explain_elsewhere(plait_strbuf *s, const plait_plan *plan, const plait_plan_segment *segment,
+                             const plait_group *group, double ns) {
+    const char *reason;
+    double here = 0;
+    bool known = plait_explain_alternative(plan, segment, group, segment->device, &here, &reason) && here > 0;
+    double times = known ? ns / here : 0;
+    if (!known)
+        plait_explain_time(s, ns);
+    else if (times < 0.01)
+        plait_strbuf_append(s, "less than 0.01 times as long");
+    else
+        plait_strbuf_printf(s, "%.*f times as long", times >= 99.95 ? 0 : times >= 9.995 ? 1 : 2, times);
+}
+
 /* Changes first, then running sums, then scratch, which lives for one position. It differs from the bound of the
  * packing only by alignment of scratch. */
 void plait_explain_memory(const plait_plan *plan, int device, int64_t *live) {

@@ -86,6 +86,9 @@ void plait_explain_time(plait_strbuf *s, double ns);
  * does not run. Plans of several devices only. */
 bool plait_explain_alternative(const plait_plan *plan, const plait_plan_segment *segment,
                                const plait_group *group, int device, double *out_ns, const char **out_reason);
+/* That time as "2.57 times as long" as on the group's own device; as a time where nothing is known of that. */
+void plait_explain_elsewhere(plait_strbuf *s, const plait_plan *plan, const plait_plan_segment *segment,
+                             const plait_group *group, double ns);
 /* Bytes of temporaries that are in use at each position of a device: live[n_positions], zeroed by the caller. */
 void plait_explain_memory(const plait_plan *plan, int device, int64_t *live);
 

@@ -306,7 +306,7 @@ static void print_alternatives(const page *p, const plait_plan_segment *segment,
         plait_html_text(p->s, device_name(plan, d));
         plait_strbuf_append(p->s, ": ");
         if (runs)
-            plait_explain_time(p->s, ns);
+            plait_explain_elsewhere(p->s, plan, segment, group, ns);
         else
             plait_html_text(p->s, reason);
         any = true;

@@ -158,7 +158,7 @@ static void add_alternatives(printer *p, const plait_plan_segment *segment, cons
         if (!runs && !says_more(placement, reason)) continue;
         plait_strbuf_printf(&p->text, "; %s: ", plan->context->devices[d].device->name);
         if (runs)
-            plait_explain_time(&p->text, ns);
+            plait_explain_elsewhere(&p->text, plan, segment, group, ns);
         else
             plait_explain_clean(&p->text, reason);
     }
