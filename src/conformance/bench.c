@@ -55,6 +55,7 @@ plait_status plait_conf_time_launch(const plait_conf_built *b, plait_buffer *scr
     int wanted = (int)plait_min_i64(MAX_IMAGES, (int64_t)(IMAGES_BYTES / w->device_bytes) + 1), n = 1;
     plait_status status = PLAIT_OK;
     images[0] = w->image;
+    /* Image 0 is the bench's own, whose memory is certain. */
     while (n < wanted &&
            v->buffer_create(w->c->device, w->device_bytes, PLAIT_BUFFER_TEMPORARY, &images[n]) == PLAIT_OK)
         n++;

@@ -24,6 +24,7 @@ void plait_conf_built_deinit(plait_conf_built *b) {
 
 /* ---- what prepare answered ---- */
 
+/* Linear, as everything here: a segment has few values. */
 static bool is_elided(const plait_conf_built *b, uint32_t value) {
     for (int e = 0; e < b->prepared.n_elided; e++)
         if (b->prepared.elided[e] == value) return true;
@@ -148,6 +149,7 @@ plait_status plait_conf_check_prepared(const plait_conf_built *b) {
 
 /* ---- what a planner does between prepare and compile ---- */
 
+/* Those that are there, inputs before outputs. */
 static void each_operand(plait_conf_built *b,
                          void (*f)(plait_conf_built *b, plait_segment_operand *operand)) {
     for (int n = 0; n < b->segment.n_nodes; n++) {
@@ -256,6 +258,7 @@ static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way 
                                  .nodes = b->nodes,
                                  .n_dims = w->n_dims,
                                  .bounds = w->bounds};
+    /* Before prepare, which decides by it what may be left out. */
     mark_needed(b, way);
     PLAIT_TRY(w->c->v->prepare(w->c->device, &b->segment, &b->prepared));
     b->is_prepared = true;
@@ -264,6 +267,7 @@ static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way 
     for (int v = 0; v < w->n_values; v++) b->offsets[v] = w->values[v].offset;
     if (way == PLAIT_CONF_SHARING) share(b);
     each_operand(b, set_address);
+    /* 0 until here: while preparing there are no addresses. */
     b->segment.n_slots = PLAIT_CONF_SLOTS;
     return w->c->v->compile(w->c->device, &b->segment, &b->prepared, &b->program);
 }
@@ -297,6 +301,7 @@ plait_status plait_conf_scratch_check(const plait_conf_built *b, plait_queue *qu
     if (!bytes) return plait_error_memory("conformance", b->scratch_bytes);
     plait_command read = plait_conf_read(scratch, 0, bytes, b->scratch_bytes);
     plait_status status = plait_conf_do(queue, &read, 1);
+    /* What belongs to groups is made equal to what gaps must hold; then all of it must be. */
     for (int g = 0; g < b->prepared.n_groups; g++)
         memset(bytes + b->prepared.groups[g].scratch_offset, PLAIT_CONF_NOBODY,
                b->prepared.groups[g].scratch_bytes);
@@ -309,6 +314,7 @@ plait_status plait_conf_scratch_check(const plait_conf_built *b, plait_queue *qu
 
 /* ---- running ---- */
 
+/* Borrows everything: program, slots and dims must live until the command is done. */
 plait_command plait_conf_launch(const plait_program *program, plait_buffer *const *slots,
                                 const int64_t *dims) {
     return (plait_command){.kind = PLAIT_COMMAND_LAUNCH,
@@ -346,6 +352,7 @@ static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_w
  * or shared. */
 plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
     if (!out) return plait_error_memory("conformance", w->device_bytes);
+    /* Times of several segments add up. */
     w->launch_ns = w->least_ns = 0;
     PLAIT_TRY(plait_conf_upload(w, w->c->queue, w->image));
     if (way != PLAIT_CONF_SINGLE)

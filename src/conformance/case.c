@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Called after every change of inputs or attributes: outputs follow from them, or there is no such case. */
 bool plait_conf_case_infer(plait_conf_case *test) {
     return plait_op_infer(&test->use) == PLAIT_OK;
 }
@@ -98,6 +99,7 @@ typedef struct desk {
     double *limits[PLAIT_MAX_OUTPUTS]; /* Owned. NULL: the same numbers */
 } desk;
 
+/* Limits may be fewer than outputs, after a failure. */
 static void desk_deinit(desk *d) {
     for (int o = 0; o < PLAIT_MAX_OUTPUTS; o++) free(d->limits[o]);
     plait_conf_work_deinit(&d->w);
@@ -242,6 +244,7 @@ static bool supported(plait_conf *c, const plait_conf_case *test, char *reason, 
     return c->v->supports(c->device, &test->use, encodings, reason, reason_bytes);
 }
 
+/* Refusals are lacking, with the device's reason; a refusal without one is a failure. */
 plait_status plait_conf_case_check(plait_conf *c, void *user) {
     desk d = {.test = user};
     char reason[200] = "";

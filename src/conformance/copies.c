@@ -48,6 +48,7 @@ static plait_status lay_table(plait_conf *c, plait_conf_kit *kit, uint32_t flags
     return PLAIT_OK;
 }
 
+/* All buffers, those that took no part as well. */
 static plait_status expect_table(table *t, const char *what) {
     for (int i = 0; i < N_BUFFERS; i++)
         PLAIT_TRY(plait_conf_expect(t->kit, t->queue, t->buffers[i], t->images[i], what));
@@ -89,11 +90,13 @@ static void draw_command(table *t, batch *l, int k, uint32_t *state) {
              at = draw(state, (uint32_t)(size - n) + 1);
     unsigned char *host = l->hosts[k] + GUARD_BYTES;
     const uint64_t *pointer = NULL;
+    /* What the command will move, which the check afterwards goes by. */
     l->moved[k] = n;
     if (draw(state, 3) == 0 && kind < 3) { /* less than the region holds */
         l->moved[k] = l->sizes[k] = draw(state, (uint32_t)n + 1);
         pointer = &l->sizes[k];
     }
+    /* In front of host memory and behind it, too. */
     memset(l->hosts[k], GUARD, sizeof l->hosts[k]);
     if (kind == 0) {
         plait_conf_pattern(host, n, *state);
@@ -133,6 +136,7 @@ static plait_status check_read(const batch *l, int k, const unsigned char *expec
 static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     unsigned char *snapshots;
+    /* Queues of different kinds get different commands. */
     uint32_t state = 11 + *(const uint32_t *)user;
     batch *l = NULL;
     PLAIT_TRY(lay_table(c, kit, *(const uint32_t *)user, &t));
@@ -160,6 +164,7 @@ static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void 
 /* From offsets that change with the size, so that alignments of source and target combine in many ways. */
 static plait_status one_size(table *t, uint64_t n) {
     unsigned char back[MAX_BYTES];
+    /* Places that differ from each other in every way, within the buffers. */
     uint64_t from = (n * 7) % (buffer_sizes[0] - n + 1), to = (n * 5) % (buffer_sizes[1] - n + 1);
     plait_command list[] = {plait_conf_copy(t->buffers[0], from, t->buffers[1], to, n),
                             plait_conf_read(t->buffers[1], to, back, n)};
@@ -176,6 +181,7 @@ static plait_status all_sizes(plait_conf *c, plait_conf_kit *kit, const void *us
     table t;
     (void)user;
     PLAIT_TRY(lay_table(c, kit, PLAIT_QUEUE_INLINE, &t));
+    /* Every size up to more than two cache lines: the loops of a copy engine change over somewhere there. */
     for (uint64_t n = 0; n <= 130; n++) PLAIT_TRY(one_size(&t, n));
     for (uint64_t power = 256; power <= 4096; power *= 2)
         for (uint64_t n = power - 1; n <= power + 1; n++) PLAIT_TRY(one_size(&t, n));
@@ -195,6 +201,7 @@ static plait_status nothing(plait_conf *c, plait_conf_kit *kit, const void *user
     plait_buffer *b = t.buffers[0];
     plait_command list[] = {
         plait_conf_write(b, 3, host, 0),
+        /* At the end of a buffer there is nothing, and nothing is what is moved. */
         plait_conf_write(b, buffer_sizes[0], NULL, 0),
         plait_conf_read(b, buffer_sizes[0], host, 0),
         plait_conf_copy(b, buffer_sizes[0], t.buffers[1], buffer_sizes[1], 0),
@@ -218,6 +225,7 @@ static plait_status large(plait_conf *c, plait_conf_kit *kit, const void *user) 
     plait_queue *queue;
     unsigned char *in, *out;
     (void)user;
+    /* Two buffers of it, and four times that for a device which copies by way of others. */
     if (c->info.max_buffer_bytes < 4 * (uint64_t)LARGE_BYTES ||
         c->info.memory_free_bytes < 8 * (uint64_t)LARGE_BYTES)
         return plait_conf_lack(c, "the device has too little memory for large copies");
@@ -231,6 +239,7 @@ static plait_status large(plait_conf *c, plait_conf_kit *kit, const void *user) 
             plait_conf_write(a, 0, in, LARGE_BYTES), plait_conf_fill(b, 0, LARGE_BYTES, 0),
             plait_conf_copy(a, 0, b, 0, LARGE_BYTES), plait_conf_fill(a, 0, LARGE_BYTES, 1),
             plait_conf_read(b, 0, out, LARGE_BYTES)};
+        /* Another pattern each time, or a round that moves nothing would not show. */
         plait_conf_pattern(in, LARGE_BYTES, 50 + round);
         PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
         PLAIT_TRY(plait_conf_same(out, in, LARGE_BYTES, "bytes that were written, copied and read"));
@@ -272,6 +281,7 @@ typedef struct sides {
     const unsigned char *source;
 } sides;
 
+/* On the host, by the box's definition. */
 static void move_row(const plait_box *box, uint64_t source, uint64_t target, void *user) {
     const sides *s = user;
     memcpy(s->target + target, s->source + source, box->row_bytes);
@@ -311,6 +321,7 @@ static plait_status move_box(table *t, const plait_box *box, const plait_command
     return k.n ? plait_conf_do(t->queue, k.rows, k.n) : PLAIT_OK;
 }
 
+/* Bytes that each side touches, from first to last. */
 static uint64_t source_span(const plait_box *box) {
     return plait_box_span(box, box->source_row_pitch, box->source_plane_pitch);
 }
@@ -374,6 +385,7 @@ static plait_status boxes(plait_conf *c, plait_conf_kit *kit, const void *user) 
             status = box_copy(&t, g, 1);
             if (status == PLAIT_OK && i == PLAIT_COUNT_OF(geometries) - 1) status = box_copy(&t, g, 0);
         }
+        /* The geometry is named, for the byte that differs says little. */
         PLAIT_TRY(plait_error_context(status, "box %zu: %llu bytes, %llu rows, %llu planes", i,
                                       (unsigned long long)g->box.row_bytes, (unsigned long long)g->box.n_rows,
                                       (unsigned long long)g->box.n_planes));
@@ -398,6 +410,7 @@ static plait_status random_boxes(plait_conf *c, plait_conf_kit *kit, const void 
         b->n_planes = 1 + draw(&state, 5);
         b->source_row_pitch = b->row_bytes + draw(&state, 30);
         b->target_row_pitch = b->row_bytes + draw(&state, 30);
+        /* At least what the rows step over, so that planes do not overlap. */
         b->source_plane_pitch = b->n_rows * b->source_row_pitch + draw(&state, 90);
         b->target_plane_pitch = b->n_rows * b->target_row_pitch + draw(&state, 90);
         if (source_span(b) > buffer_sizes[0] || target_span(b) > buffer_sizes[1]) continue;
@@ -438,6 +451,7 @@ static plait_status outside(plait_conf *c, plait_conf_kit *kit, const void *user
     plait_command copy_more = plait_conf_copy(a, 0, t.buffers[1], 0, 10), copy_less = copy_more;
     by_pointer.transfer.size_bytes = copy_more.copy.size_bytes = &eleven;
     by_most.transfer.size_bytes = &most;
+    /* The target has less than what comes: nothing may be written, not even what would fit. */
     copy_less.copy.target.size_bytes = 9;
     const struct {
         plait_command command;
@@ -464,6 +478,7 @@ static plait_status outside(plait_conf *c, plait_conf_kit *kit, const void *user
 /* What counts is what a side spans, not what it moves. Pitches whose products overflow 64 bits must not come out
  * small. */
 static plait_status boxes_outside(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    /* `beyond` spans 62 bytes of a buffer of 61; `fine` spans 34. */
     static const plait_box beyond = {8, 7, 1, 9, 63, 9, 63}, fine = {4, 3, 2, 5, 20, 5, 20};
     static const plait_box row_overflow = {1, UINT64_MAX / 2, 1, 8, 8, 8, 8};
     static const plait_box plane_overflow = {1, 2, 3, 1, UINT64_MAX / 2, 1, UINT64_MAX / 2};
@@ -501,6 +516,7 @@ static plait_status boxes_outside(plait_conf *c, plait_conf_kit *kit, const void
     return PLAIT_OK;
 }
 
+/* Random lists go through each kind of queue that there is. */
 void plait_conf_copies(plait_conf *c) {
     static const uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE, engine = PLAIT_QUEUE_COPY;
     static const box_way write = BOX_WRITE, read = BOX_READ, copy = BOX_COPY;

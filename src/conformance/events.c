@@ -15,6 +15,7 @@ enum { ROUNDS = 100, LARGE = 4 << 20, N_WAITERS = 4, N_EVENTS = 60 };
 /* numbers[i] is i, at an address that stays. */
 static const uint64_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
+/* The output begins with a number that no check uses. */
 static plait_status expect_value(plait_conf *c, plait_event *event, uint64_t expected) {
     uint64_t now = 77;
     PLAIT_TRY(c->v->event_query(event, &now));
@@ -34,11 +35,13 @@ static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *use
     (void)user;
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
     PLAIT_TRY(plait_conf_event(kit, c->device, &event));
+    /* Every timeline begins at 0, which is reached. */
     PLAIT_TRY(expect_value(c, event, 0));
     PLAIT_TRY(c->v->event_wait(event, 0, UINT64_MAX));
     for (size_t i = 0; i < PLAIT_COUNT_OF(values); i++) {
         plait_command signal = plait_conf_signal(event, &values[i]);
         PLAIT_TRY(plait_conf_submit(kit, queue, &signal, 1));
+        /* Below the value that is signalled, above all that came before. */
         PLAIT_TRY(plait_conf_await(c, event, values[i] - (i > 0), "a signal of a queue"));
         PLAIT_TRY(c->v->synchronise(queue));
         PLAIT_TRY(expect_value(c, event, values[i]));
@@ -60,6 +63,7 @@ static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *u
                             plait_conf_signal(event, &numbers[5]), plait_conf_signal(event, &numbers[0])};
     PLAIT_TRY(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)));
     PLAIT_TRY(expect_value(c, event, 5));
+    /* The host's signals follow the same rule. */
     PLAIT_TRY(c->v->event_signal(event, 2));
     PLAIT_TRY(expect_value(c, event, 5));
     PLAIT_TRY(plait_conf_await(c, event, 4, "a value that was passed"));
@@ -80,6 +84,7 @@ static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user
         plait_conf_forget_message();
         plait_status status = c->v->event_wait(event, 1, limits[i]);
         uint64_t passed = plait_time_ns() - start;
+        /* TIMEOUT is an answer, and leaves the event as it was. */
         PLAIT_TRY(plait_conf_failed(status, PLAIT_TIMEOUT, "a wait for what never comes"));
         PLAIT_CONF_EXPECT(passed >= limits[i], "a wait of %llu ns ended after %llu",
                           (unsigned long long)limits[i], (unsigned long long)passed);
@@ -103,6 +108,7 @@ static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *us
     (void)user;
     uint64_t n = LARGE;
     PLAIT_TRY(plait_conf_bytes(kit, ROUNDS * sizeof *values, (unsigned char **)&values));
+    /* On a small device less has to do; early signals are harder to see there. */
     if (c->info.max_buffer_bytes < LARGE || c->info.memory_free_bytes < 3 * (uint64_t)LARGE) n = 1 << 12;
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &first));
     PLAIT_TRY(plait_conf_queue(kit, c->device, PLAIT_QUEUE_COPY, &second));
@@ -123,6 +129,7 @@ static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *us
         PLAIT_TRY(plait_conf_submit(kit, first, write, 3));
         PLAIT_TRY(plait_conf_await(c, read, r + 1, "a read"));
         PLAIT_TRY(plait_conf_same(out, in, n, "what the host sees when a read is signalled"));
+        /* Lists of this round are on the stack and their patterns in `in`: both must be over before the next one. */
         PLAIT_TRY(c->v->synchronise(first));
         PLAIT_TRY(c->v->synchronise(second));
     }
@@ -170,6 +177,7 @@ static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void 
                              plait_conf_signal(events[1], &numbers[2])};
     plait_command signal = plait_conf_signal(events[0], &numbers[1]);
     PLAIT_TRY(plait_conf_submit(kit, queues[0], waits, 2));
+    /* Time in which a queue that does not wait would go on. */
     plait_conf_sleep_ns(2 * MILLISECOND);
     PLAIT_TRY(plait_error_context(expect_value(c, events[1], 0), "a queue that waits for another's event"));
     PLAIT_TRY(plait_conf_submit(kit, queues[1], &signal, 1));
@@ -203,7 +211,7 @@ static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) 
                              : plait_conf_copy(buffer, 0, buffer, 1, 1);
             list[2] = plait_conf_signal(events[q], &values[r + 1]);
         }
-    for (int r = 0; r < ROUNDS; r++)
+    for (int r = 0; r < ROUNDS; r++) /* The one that waits for this round's other half goes first. */
         for (int q = 1; q >= 0; q--) PLAIT_TRY(plait_conf_submit(kit, queues[q], lists + 3 * (2 * r + q), 3));
     PLAIT_TRY(plait_conf_await(c, events[1], ROUNDS, "the last turn of two queues"));
     plait_command read = plait_conf_read(buffer, 0, back, 2);
@@ -223,6 +231,7 @@ typedef struct waiting {
 /* N_WAITERS threads wait for values of their own, one more signals them all. */
 static plait_status wait_for_one(void *user, int index) {
     waiting *w = user;
+    /* A while later, so that the others wait already; some may come later still, which must do no harm. */
     if (index == N_WAITERS) { /* the one who signals */
         plait_conf_sleep_ns(5 * MILLISECOND);
         for (uint64_t i = 1; i <= N_WAITERS; i++) PLAIT_TRY(w->c->v->event_signal(w->event, i));
@@ -243,6 +252,7 @@ static plait_status host_signal(plait_conf *c, plait_conf_kit *kit, const void *
                             plait_conf_wait(event, &numbers[4]), plait_conf_signal(done, &numbers[2])};
     PLAIT_TRY(plait_conf_submit(kit, queue, list, PLAIT_COUNT_OF(list)));
     waiting w = {c, event};
+    /* Values 1 to 4: the queue waits for 3 and 4 among them. */
     PLAIT_TRY(plait_conf_parallel(N_WAITERS + 1, wait_for_one, &w));
     PLAIT_TRY(plait_conf_await(c, done, 2, "a queue that waited for the host"));
     return expect_value(c, event, N_WAITERS);
@@ -261,6 +271,7 @@ static plait_status expect_failure(plait_status status, const char *what) {
 /* The host ends a timeline: what was reached stays, everything else fails with the first reason, now and later. A queue
  * that waited fails with it, and so do its events; its other commands have no effect. */
 static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    /* The first failure stays: the second one must be seen nowhere. */
     plait_error_record first = {PLAIT_CANCELLED, "told so by the suite"},
                        other = {PLAIT_IO, "another reason, later"};
     plait_queue *queue, *free_queue;
@@ -280,9 +291,11 @@ static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *us
     plait_command list[] = {plait_conf_wait(event, &numbers[3]), plait_conf_fill(buffer, 0, 64, 2),
                             plait_conf_signal(done, &numbers[1])};
     PLAIT_TRY(plait_conf_submit(kit, queue, list, 3));
+    /* 2 is reached before the failure, and stays so. */
     PLAIT_TRY(c->v->event_signal(event, 2));
     c->v->event_fail(event, &first);
     c->v->event_fail(event, &other);
+    /* Asking must not change the answer. */
     for (int twice = 0; twice < 2; twice++) {
         plait_conf_forget_message();
         PLAIT_TRY(

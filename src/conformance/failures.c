@@ -29,6 +29,7 @@ typedef struct scene {
     plait_buffer *buffer;
 } scene;
 
+/* The event is the queue's, the buffer both queues'. */
 static plait_status set_scene(plait_conf *c, plait_conf_kit *kit, uint32_t flags, scene *s) {
     *s = (scene){.c = c, .kit = kit};
     PLAIT_TRY(plait_conf_queue(kit, c->device, flags, &s->queue));
@@ -51,6 +52,7 @@ static plait_status fail_with(scene *s, plait_command bad) {
     plait_conf *c = s->c;
     unsigned char back[BYTES];
     uint64_t value = 99;
+    /* In front of the failure a fill and a signal, behind it others. */
     plait_command list[] = {plait_conf_fill(s->buffer, 0, BYTES, 0), plait_conf_signal(s->event, &one), bad,
                             plait_conf_fill(s->buffer, 0, BYTES, 9), plait_conf_signal(s->event, &two)};
     plait_command read = plait_conf_read(s->buffer, 0, back, BYTES);
@@ -66,6 +68,7 @@ static plait_status fail_with(scene *s, plait_command bad) {
         PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(s->queue), PLAIT_OUT_OF_RANGE,
                                    "synchronise of a queue that failed"));
     }
+    /* A queue's failure is not the device's. */
     PLAIT_TRY(c->v->health(c->device));
     PLAIT_TRY(plait_conf_do(s->other, &read, 1));
     return plait_conf_all(back, 0, BYTES, "bytes behind a command that failed");
@@ -98,9 +101,11 @@ static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *use
     unsigned char back[BYTES];
     PLAIT_TRY(set_scene(c, kit, *(const uint32_t *)user, &s));
     plait_command clear = plait_conf_fill(s.buffer, 0, BYTES, 7), bad = beyond(&s);
+    /* 7 is what must be left when everything has been tried. */
     PLAIT_TRY(plait_conf_do(s.other, &clear, 1));
     PLAIT_TRY(
         PLAIT_CONF_FAILS(plait_conf_do(s.queue, &bad, 1), PLAIT_OUT_OF_RANGE, "a fill beyond its buffer"));
+    /* A new event each time: it has had no signal before the queue failed. */
     for (int i = 0; i < 5; i++) {
         PLAIT_TRY(plait_conf_event(kit, c->device, &later));
         plait_command list[] = {plait_conf_fill(s.buffer, 0, BYTES, 8), plait_conf_signal(later, &one)};
@@ -130,10 +135,12 @@ static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *us
     plait_command wait[] = {plait_conf_wait(s.event, &three), plait_conf_fill(s.buffer, 0, BYTES, 9),
                             plait_conf_signal(second, &one)};
     plait_command bad[] = {beyond(&s), plait_conf_signal(s.event, &three)};
+    /* The waiting one first, so that it waits when the failure comes. */
     PLAIT_TRY(plait_conf_submit(kit, waiting, wait, 3));
     PLAIT_TRY(plait_conf_submit(kit, s.queue, bad, 2));
     PLAIT_TRY(PLAIT_CONF_FAILS(c->v->synchronise(s.queue), PLAIT_OUT_OF_RANGE,
                                "synchronise of a queue that failed"));
+    /* The queue's own words, which must be found in what the waiting one says. */
     plait_error_copy(message, sizeof message);
     PLAIT_TRY(PLAIT_CONF_FAILS(c->v->event_wait(second, 1, c->patience_ns), PLAIT_OUT_OF_RANGE,
                                "a wait for a queue that waited for one that failed"));
@@ -160,6 +167,7 @@ static plait_status small_program(plait_conf *c, plait_program **out) {
     use.inputs[0] = (plait_operand){.dtype = PLAIT_F32, .dims = {8, 4, 1, 1}};
     plait_operand_make_dense(&use.inputs[0]);
     use.inputs[1] = use.inputs[0];
+    /* The same tensor twice: values 0 for both inputs and 1 for the result. */
     PLAIT_TRY(plait_op_infer(&use));
     char reason[160] = "";
     if (!c->v->supports(c->device, &use, NULL, reason, sizeof reason))
@@ -186,6 +194,7 @@ static plait_status small_program(plait_conf *c, plait_program **out) {
     PLAIT_TRY(c->v->prepare(c->device, &segment, &prepared));
     segment.n_slots = 2;
     operands[2].offset = 128;
+    /* All at offset 0: there is one node, so one group runs at a time. */
     for (int g = 0; g < prepared.n_groups; g++) prepared.groups[g].scratch_slot = 1;
     plait_status status = c->v->compile(c->device, &segment, &prepared, out);
     c->v->prepared_destroy(c->device, &prepared);
@@ -217,6 +226,8 @@ static plait_status refuse(plait_conf *c, const plait_program *program, plait_bu
 /* Right launches before, between and after: a refusal must leave the program and its buffers usable. */
 static plait_status misuse(plait_conf *c, const plait_program *program, plait_buffer *right,
                            plait_buffer *small) {
+    /* The buffer of the right size is long enough for scratch as well, and serves both slots; the other has 100 bytes,
+     * fewer than the 256 that the operands reach to. */
     plait_buffer *slots[2] = {right, right}, *none[2] = {NULL, NULL}, *shorts[2] = {small, small};
     PLAIT_TRY(launch_on(c, program, slots, 4));
     PLAIT_TRY(launch_on(c, program, slots, 0));
@@ -227,6 +238,7 @@ static plait_status misuse(plait_conf *c, const plait_program *program, plait_bu
     return launch_on(c, program, slots, 4);
 }
 
+/* A device that computes nothing reads no slots, and cannot notice. */
 static plait_status check_misuse(plait_conf *c, void *user) {
     plait_program *program = NULL;
     plait_buffer *right = NULL, *small = NULL;
@@ -308,6 +320,7 @@ static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_c
     plait_status status = plait_conf_run_device(w, PLAIT_CONF_SINGLE, image);
     plait_error_record failure = {0};
     if (status != PLAIT_OK) plait_error_save(status, &failure);
+    /* In the host image, which the device's run has left alone. */
     PLAIT_TRY(run_reference(w, &noticed));
     if (!noticed) return plait_conf_lack(c, "any number is fine there");
     PLAIT_CONF_EXPECT(status != PLAIT_OK, "an id out of its range was not noticed");
@@ -323,6 +336,7 @@ static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_c
     for (int o = 0; o < b->test.use.n_outputs; o++) {
         plait_operand host = plait_conf_host(w, first + o);
         double difference = plait_conf_difference(w, first + o, back, 1);
+        /* Wide: here it only matters that what belongs to good ids is there, and that bad ones left zeros. */
         PLAIT_CONF_EXPECT(difference < 0.3,
                           "output %d (%s) differs from the reference by %.3g where an id is bad", o,
                           plait_dtype_name(host.dtype), difference);
@@ -356,6 +370,7 @@ static void check_bad_ids(plait_conf *c) {
             char name[80];
             if (!plait_conf_case_init(&b.test, plait_op_get(id), 0) || !plait_op_has(&b.test.use, i))
                 continue;
+            /* Inputs whose numbers an op checks at run time. */
             if (!(b.test.use.op->runtime_inputs >> i & 1u) || !b.test.use.op->check_runtime) continue;
             snprintf(name, sizeof name, "failure/bad-id/%s-%d", b.test.use.op->name, i);
             plait_conf_check(c, name, check_bad_id, &b);

@@ -152,6 +152,7 @@ void plait_conf_drop_device(plait_conf_kit *kit, plait_device *device) {
 
 /* ---- commands ---- */
 
+/* The host memory is only read; commands have one pointer for both ways. */
 plait_command plait_conf_write(plait_buffer *buffer, uint64_t offset, const void *host, uint64_t n) {
     return (plait_command){.kind = PLAIT_COMMAND_WRITE,
                            .transfer = {.region = {buffer, offset, n}, .host = (void *)(uintptr_t)host}};
@@ -162,6 +163,7 @@ plait_command plait_conf_read(plait_buffer *buffer, uint64_t offset, void *host,
                            .transfer = {.region = {buffer, offset, n}, .host = host}};
 }
 
+/* Both regions are exactly what is moved. */
 plait_command plait_conf_copy(plait_buffer *from, uint64_t from_offset, plait_buffer *to, uint64_t to_offset,
                               uint64_t n) {
     return (plait_command){.kind = PLAIT_COMMAND_COPY,
@@ -189,6 +191,7 @@ plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const pl
     return queue->device->vtable->submit(queue, copy, n);
 }
 
+/* The list is the caller's and over when this returns, after a failure too: a queue that failed has let go of it. */
 plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, int n) {
     PLAIT_TRY(queue->device->vtable->submit(queue, commands, n));
     return queue->device->vtable->synchronise(queue);
@@ -247,6 +250,7 @@ plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_bu
     return status;
 }
 
+/* A message of "" with no status. */
 void plait_conf_forget_message(void) {
     plait_error_set(PLAIT_OK, "%s", "");
 }

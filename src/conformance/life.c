@@ -39,9 +39,11 @@ static plait_status short_life(plait_conf *c, uint32_t seed) {
         plait_command write[] = {plait_conf_write(buffer, 0, in, BYTES),
                                  plait_conf_signal(event, &numbers[1])};
         plait_command take[] = {plait_conf_wait(event, &numbers[1]), plait_conf_read(buffer, 0, out, BYTES)};
+        /* It waits for the last list of the other queue, which is not submitted yet. */
         status = v->submit(queues[1], take, 2);
         for (int i = 0; i < DEPTH && status == PLAIT_OK; i++) status = v->submit(queues[0], write, 1);
         if (status == PLAIT_OK) status = v->submit(queues[0], write, 2);
+        /* The one that works first, while the other still waits for it. */
         for (int i = 0; i < 2; i++) v->queue_destroy(queues[i]);
         if (status == PLAIT_OK)
             status = plait_conf_same(out, in, BYTES, "what was read by a queue that is destroyed");
@@ -54,6 +56,7 @@ static plait_status short_life(plait_conf *c, uint32_t seed) {
     return status;
 }
 
+/* Again and again, for what goes wrong here does so rarely. */
 static plait_status check_shutdown(plait_conf *c, void *user) {
     (void)user;
     for (uint32_t i = 0; i < (c->options.deep ? 20 * CYCLES : CYCLES); i++) PLAIT_TRY(short_life(c, i));
@@ -71,6 +74,7 @@ typedef struct counts {
  * memory of its own. */
 static plait_status count(plait_conf *c, counts *out) {
     uint64_t total = 0, left = 0;
+    /* Without memory of its own the device's figure is 0 - 0, and compares equal. */
     if (plait_conf_own_memory(c)) PLAIT_TRY(c->v->memory_query(c->device, &total, &left));
     *out = (counts){plait_os_heap_bytes(), total - left};
     return PLAIT_OK;
@@ -136,6 +140,7 @@ static plait_status failures_round(plait_conf *c, void *user) {
         c->v->buffer_create(c->device, (uint64_t)1 << 60, PLAIT_BUFFER_STATE, &large) == PLAIT_OK)
         status = plait_error(PLAIT_INTERNAL, "a buffer of 2^60 bytes was given out");
     if (status == PLAIT_OK) {
+        /* Ten bytes from the tenth of sixteen. */
         plait_command outside = plait_conf_fill(buffer, 10, 10, 1);
         if (plait_conf_do(queue, &outside, 1) == PLAIT_OK)
             status = plait_error(PLAIT_INTERNAL, "a fill beyond its buffer has not failed");
@@ -200,6 +205,7 @@ static plait_status programs_round(plait_conf *c, void *user) {
 
 /* Programs that come and go, and one that runs again and again. */
 static plait_status leaks_of_programs(plait_conf *c, plait_conf_kit *kit, plait_conf_work *w) {
+    /* Its slots are the bench's image, and scratch that the kit destroys. */
     runner r = {.slots = {NULL, NULL}};
     PLAIT_TRY(draw_node(c, w));
     PLAIT_TRY(repeat(c, programs_round, w, "programs that came and went"));
@@ -216,6 +222,7 @@ static plait_status leaks_of_programs(plait_conf *c, plait_conf_kit *kit, plait_
     return status;
 }
 
+/* The bench outlives everything that is made of it. */
 static plait_status program_leaks(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_conf_work w;
     (void)user;
@@ -258,6 +265,7 @@ static plait_status board(plait_conf_kit *kit, wreck *w) {
     PLAIT_TRY(plait_conf_event(kit, w->device, &w->never));
     PLAIT_TRY(plait_conf_event(kit, w->device, &w->reached));
     PLAIT_TRY(plait_conf_buffer(kit, w->device, BYTES, PLAIT_BUFFER_STATE, &w->buffer));
+    /* 3 is reached while the device lives, and must stay so. */
     PLAIT_TRY(w->device->vtable->event_signal(w->reached, 3));
     plait_command wait = plait_conf_wait(w->never, &numbers[1]);
     PLAIT_TRY(plait_conf_submit(kit, w->waiting, &wait, 1));
@@ -274,6 +282,7 @@ static plait_status sink(wreck *w) {
         w->values[r] = (uint64_t)r + 1;
         w->lists[r][0] = plait_conf_fill(w->buffer, 0, BYTES, (uint8_t)r);
         w->lists[r][1] = plait_conf_signal(w->counter, &w->values[r]);
+        /* After three lists the device is warm, and in the middle of something. */
         if (o->lose && r == 3) PLAIT_TRY(o->lose(o->lose_user, w->device));
         plait_conf_forget_message();
         status = w->device->vtable->submit(w->working, w->lists[r], 2);
@@ -308,6 +317,7 @@ static plait_status look_at(plait_conf_kit *kit, wreck *w) {
             plait_error_context(v->event_wait(w->reached, 3, patience), "a value reached before the loss"));
     }
     PLAIT_CONF_EXPECT(value == 99, "a failed event_query has set its output");
+    /* In the wreck: an accepted list stays in flight for ever. */
     w->last = plait_conf_fill(w->buffer, 0, 1, 1);
     plait_conf_forget_message();
     plait_status status = v->submit(w->working, &w->last, 1);

@@ -46,6 +46,7 @@ static plait_status host_sees(plait_conf *c, plait_conf_kit *kit, plait_buffer *
                   read = plait_conf_read(buffer, 0, out, BYTES);
     PLAIT_TRY(plait_conf_do(queue, &write, 1));
     PLAIT_TRY(plait_conf_same(buffer->host, in, BYTES, "what the host sees of a mapped buffer"));
+    /* And the other way: the host writes without a command, the device reads. */
     plait_conf_pattern(in, BYTES, 4);
     memcpy(buffer->host, in, BYTES);
     PLAIT_TRY(plait_conf_do(queue, &read, 1));
@@ -78,6 +79,7 @@ static plait_status apart(plait_conf *c, plait_conf_kit *kit, const void *user) 
     (void)user;
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t i = 0; i < N_APART; i++) {
+            /* Sizes that are neither equal nor in order. */
             uint64_t n = 100 + (i * 731 + round * 97) % 2900;
             if (round && i % 3 != round) continue;
             if (round) plait_conf_drop_buffer(kit, buffers[i]);
@@ -104,6 +106,7 @@ static plait_status oversized(plait_conf *c, plait_conf_kit *kit, const void *us
     (void)kit, (void)user;
     for (size_t i = 0; i <= PLAIT_COUNT_OF(some); i++) {
         plait_buffer *buffer = NULL;
+        /* The last one is just one byte too large. */
         uint64_t size = i < PLAIT_COUNT_OF(some) ? some[i] : c->info.max_buffer_bytes + 1;
         plait_conf_forget_message();
         plait_status status = c->v->buffer_create(c->device, size, PLAIT_BUFFER_TEMPORARY, &buffer);
@@ -122,6 +125,7 @@ static plait_status own_memory(plait_conf *c) {
 /* A buffer takes at least its bytes and at most what allocation_bytes has said, and gives all of it back. */
 static plait_status query(plait_conf *c, plait_conf_kit *kit, const void *user) {
     uint64_t total = 0, before = 0, during = 0, after = 0, bytes = 0;
+    /* Odd, so that rounding shows. */
     const uint64_t size = 100001;
     plait_buffer *buffer;
     (void)user;
@@ -170,6 +174,7 @@ static plait_status mark(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
     return plait_conf_do(c->queue, fill, 2);
 }
 
+/* All bytes of both marks. */
 static plait_status marked(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
     unsigned char back[128];
     plait_command read[] = {plait_conf_read(buffer, 0, back, 64),
@@ -225,6 +230,7 @@ static plait_status exhaustion(plait_conf *c, plait_conf_kit *kit, const void *u
     PLAIT_TRY(c->v->memory_query(c->device, &total, &before));
     if (before > MAX_EXHAUSTED_BYTES)
         return plait_conf_lack(c, "the device has too much memory to use it all up");
+    /* Twenty-four chunks or less: enough to see them apart, few enough to be quick. */
     uint64_t chunk = before / 24 + 129;
     if (chunk > c->info.max_buffer_bytes) chunk = c->info.max_buffer_bytes;
     if (chunk < 256 || before / chunk >= MAX_CHUNKS)
@@ -270,6 +276,7 @@ static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user)
     PLAIT_TRY(plait_conf_do(c->queue, &out, 1));
     PLAIT_TRY(plait_conf_expect(kit, c->queue, other, image,
                                 "a copy of imported memory that the host has changed"));
+    /* The device writes into the imported memory, at an odd place: the host must see it there and nowhere else. */
     plait_command back[] = {plait_conf_fill(other, 0, IMPORT_BYTES, 77),
                             plait_conf_copy(other, 3, imported, 17, 100)};
     PLAIT_TRY(plait_conf_do(c->queue, back, 2));
@@ -277,6 +284,7 @@ static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user)
     PLAIT_TRY(plait_conf_same(host, image, IMPORT_BYTES,
                               "imported memory after a copy into it, as the host sees it"));
     PLAIT_TRY(plait_conf_expect(kit, c->queue, imported, image, "imported memory, as the device sees it"));
+    /* The import goes, the memory stays as it is. */
     plait_conf_drop_buffer(kit, imported);
     PLAIT_TRY(plait_conf_same(host, image, IMPORT_BYTES, "host memory after its import is gone"));
     PLAIT_TRY(plait_conf_all(block, GUARD, 64, "host memory in front of an import"));
@@ -296,6 +304,7 @@ static plait_status pinned(plait_conf *c, plait_conf_kit *kit, const void *user)
     plait_conf_forget_message();
     plait_status status = c->v->host_alloc(c->device, BYTES, (void **)&host);
     PLAIT_TRY(plait_conf_optional(c, status, "host_alloc"));
+    /* What is not aligned is not used, but given back. */
     bool aligned = host && (uintptr_t)host % 64 == 0;
     if (aligned) {
         memcpy(host, image, BYTES);

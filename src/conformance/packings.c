@@ -91,6 +91,7 @@ static plait_status result_bytes(plait_conf *c, const pack_case *test, const pla
         if (status == PLAIT_OK) status = plait_conf_run_device(&w, PLAIT_CONF_SINGLE, image);
     }
     if (status == PLAIT_OK) {
+        /* Copied out, for the bench and its image end here. */
         const plait_conf_value *value = &w.values[w.tensors[y].value];
         *out_bytes = value->size_bytes;
         *out = plait_alloc_array(value->size_bytes + 1, 1);
@@ -110,6 +111,7 @@ static plait_status unpack_part(plait_conf *c, const plait_operand *source, plai
                                 int64_t begin, int64_t end, plait_region region, unsigned char *back) {
     int64_t row_bytes = source->strides[1];
     size_t bytes = (size_t)((end - begin) * row_bytes);
+    /* Rows that unpack leaves out show. */
     memset(back, 0xEE, bytes + 1);
     PLAIT_TRY(c->v->unpack(c->device, source, encoding, begin, end, region, back));
     PLAIT_CONF_EXPECT(memcmp(back, (const char *)source->data + begin * row_bytes, bytes) == 0,
@@ -137,6 +139,7 @@ static plait_status check_round_trip(plait_conf *c, const pack_case *test,
     size_t bytes = (size_t)plait_operand_span_bytes(&source);
     unsigned char *back = plait_alloc_array(bytes + 1, 1);
     plait_buffer *buffer = NULL;
+    /* pack takes host memory, of any alignment that the caller has; this one is good. */
     source.data = plait_alloc_aligned(64, bytes + 1);
     plait_status status = back && source.data ? PLAIT_OK : plait_error_memory("conformance", bytes);
     if (status == PLAIT_OK)
@@ -155,6 +158,8 @@ static plait_status check_round_trip(plait_conf *c, const pack_case *test,
 
 /* ---- cases ---- */
 
+/* The offer itself, then there and back, then results. All devices give the file form's numbers: packing is about speed
+ * and memory. */
 static plait_status check_offer(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer) {
     unsigned char *file = NULL, *packed = NULL;
     size_t file_bytes = 0, packed_bytes = 0;
@@ -193,6 +198,7 @@ static plait_status check_packing(plait_conf *c, void *user) {
     return PLAIT_OK;
 }
 
+/* Types without a packing are lacking, one check each: what a device packs is for it to say. */
 void plait_conf_packings(plait_conf *c) {
     static const plait_op_id readers[] = {PLAIT_OP_matmul, PLAIT_OP_get_rows, PLAIT_OP_expert_matmul};
     /* Rows that are no whole groups, whole ones, and more columns than a tile has. */

@@ -16,6 +16,7 @@ enum { BYTES = 3000, ROUNDS = 30 };
 /* The other device, or lacking. */
 static plait_status open_other(plait_conf *c, plait_conf_kit *kit, const char *which, plait_device **out) {
     if (strcmp(which, "twin") == 0) return plait_conf_device(kit, c->item, out);
+    /* A program may be built without it. */
     if (!plait_device_kind(which)) return plait_conf_lack(c, "there is no kind %s in this program", which);
     return plait_conf_device(kit, "cpu:threads=1", out);
 }
@@ -300,6 +301,7 @@ static plait_status equal_bytes(plait_conf *c, plait_conf_kit *kit, const void *
     return status;
 }
 
+/* "peer/OTHER/CHECK". */
 void plait_conf_peers(plait_conf *c) {
     static const struct {
         const char *name;
@@ -309,6 +311,7 @@ void plait_conf_peers(plait_conf *c) {
                   {"foreign-wait", foreign_wait},
                   {"import", shared_import},
                   {"equal-bytes", equal_bytes}};
+    /* A second device of its own kind, and one that every program has. */
     static const char *const others[] = {"twin", "cpu"};
     for (size_t o = 0; o < PLAIT_COUNT_OF(others); o++)
         for (size_t i = 0; i < PLAIT_COUNT_OF(checks); i++) {

@@ -20,6 +20,7 @@ enum { BOUND = 6, N_LANES = 3, N_THREADS = 4 };
 /* y = silu(w2 (w1 norm(x)) + x), some of it over a named dim. Different sizes are different programs. Chains, products
  * of unequal widths and a residual: enough to make a device fuse, and use scratch. */
 static plait_status draw_model(plait_conf_work *w, int64_t width, int64_t inner) {
+    /* Named dim 0 along axis 1, as it is. */
     const plait_extent columns = {0, 1, 1, 0, 1};
     plait_op_use use;
     plait_operand shapes[] = {{.dtype = PLAIT_F32, .dims = {width, BOUND, 1, 1}},
@@ -29,6 +30,7 @@ static plait_status draw_model(plait_conf_work *w, int64_t width, int64_t inner)
     int t[4];
     for (int i = 0; i < 4; i++) {
         plait_operand_make_dense(&shapes[i]);
+        /* x is the only one over the named dim; the rest are weights. */
         t[i] = plait_conf_tensor_add(w, &shapes[i], i ? PLAIT_CONF_FIXED : columns, 0, i > 0);
         if (t[i] < 0) return plait_error_memory("conformance", 0);
     }
@@ -71,6 +73,7 @@ static plait_status fill_model(plait_conf_work *w, uint64_t seed) {
     return PLAIT_OK;
 }
 
+/* A bench with its nodes and numbers; nothing is compiled yet. */
 static plait_status model_draw(model *m, plait_conf *c, int64_t width, int64_t inner, int64_t n) {
     plait_conf_work_init(&m->w, c);
     plait_conf_dim(&m->w, BOUND, n);
@@ -131,6 +134,7 @@ static plait_status make_lane(plait_conf_kit *kit, model *m, uint64_t seed, int6
     PLAIT_TRY(plait_conf_bytes(kit, bytes, &out->expected));
     PLAIT_TRY(fill_model(&m->w, seed));
     PLAIT_TRY(plait_conf_upload(&m->w, out->queue, out->slots[0]));
+    /* The device's image as it goes in. The bench's own is filled anew for the next lane. */
     memcpy(out->in, m->w.uploaded, bytes);
     PLAIT_TRY(run_lane(out, n, out->expected));
     return check_against_reference(m, out->expected);
@@ -171,9 +175,11 @@ static plait_status keeps_nothing(plait_conf *c, plait_conf_kit *kit, model *m) 
     char *name = plait_string_copy("a name that is gone");
     if (!name) return plait_error_memory("conformance", 20);
     plait_status status = model_draw(m, c, 64, 96, BOUND);
+    /* A name on the heap, which is overwritten and freed before the launch. */
     for (int n = 0; n < m->w.n_nodes; n++) m->w.nodes[n].name = name;
     if (status == PLAIT_OK) status = plait_conf_build(&m->w, 0, m->w.n_nodes, PLAIT_CONF_WHOLE, &m->built);
     if (status == PLAIT_OK) {
+        /* 0xEE everywhere: counts that are too large and pointers that lead nowhere. */
         memset(m->built.nodes, 0xEE, (size_t)m->w.n_nodes * sizeof *m->built.nodes);
         memset(m->built.operands, 0xEE,
                (size_t)m->w.n_nodes * PLAIT_CONF_OPERANDS * sizeof *m->built.operands);
@@ -222,6 +228,7 @@ static plait_status dims(plait_conf *c, plait_conf_kit *kit, model *m) {
         PLAIT_TRY(run_lane(&l, n, l.out));
         PLAIT_TRY(plait_error_context(plait_conf_untouched(&m->w, l.out), "dim %lld", (long long)n));
         m->w.dims[0] = BOUND;
+        /* Columns are contiguous in the result: the first n of them are its beginning. */
         const plait_segment_operand *y = &m->w.nodes[m->w.n_nodes - 1].outputs[0];
         uint64_t at = m->w.shown[y->value], bytes = (uint64_t)(n * y->shape.strides[1]);
         PLAIT_TRY(plait_error_context(
@@ -271,6 +278,7 @@ static plait_status several_queues(plait_conf *c, plait_conf_kit *kit, model *m)
     race r = {.times = c->options.deep ? 300 : 40};
     PLAIT_TRY(model_make(m, c, 64, 96, BOUND));
     for (int i = 0; i < N_LANES; i++) {
+        /* A dim of its own for each: a program that keeps the last one it saw mixes them up. */
         r.n[i] = BOUND - i;
         PLAIT_TRY(make_lane(kit, m, (uint64_t)i * 10 + 1, r.n[i], &r.lanes[i]));
     }
@@ -281,6 +289,7 @@ static plait_status several_queues(plait_conf *c, plait_conf_kit *kit, model *m)
 static plait_status two_programs(plait_conf *c, plait_conf_kit *kit, model *models) {
     race r = {.times = c->options.deep ? 300 : 40};
     PLAIT_TRY(model_make(&models[0], c, 64, 96, BOUND));
+    /* Wider and with an odd inner width, so that its scratch and units are others. */
     PLAIT_TRY(model_make(&models[1], c, 128, 33, BOUND));
     for (int i = 0; i < 2; i++) {
         r.n[i] = BOUND;
@@ -439,6 +448,7 @@ static plait_status update_scale(plait_conf *c, plait_conf_kit *kit, model *m, i
     if (!out) return plait_error_memory("conformance", m->w.device_bytes);
     PLAIT_TRY(plait_conf_scratch_create(&m->built, c->queue, &slots[PLAIT_CONF_SLOT_SCRATCH]));
     PLAIT_TRY(plait_conf_keep_buffer(kit, slots[PLAIT_CONF_SLOT_SCRATCH]));
+    /* In the segment, which the device reads now, and on the bench, for the reference. */
     m->w.nodes[0].attrs[0].f = m->built.nodes[0].attrs[0].f = -3;
     plait_conf_forget_message();
     plait_status status = c->v->program_update(c->device, m->built.program, &m->built.segment, nodes, 1);
@@ -473,6 +483,7 @@ static plait_status ask_twice(plait_conf *c, const plait_op_use *use) {
     PLAIT_CONF_EXPECT(c->v->supports(c->device, use, NULL, again, sizeof again) == answer,
                       "%s: supports says %s, and the contrary when asked again", use->op->name,
                       answer ? "yes" : "no");
+    /* One byte more than it is told of, as a guard. */
     memset(shorter, '#', sizeof shorter);
     PLAIT_CONF_EXPECT(c->v->supports(c->device, use, file, shorter, SHORT_BYTES) == answer,
                       "%s: supports says %s, and the contrary when asked again", use->op->name,
@@ -498,6 +509,7 @@ static plait_status ask_about_all(void *user, int index) {
     return PLAIT_OK;
 }
 
+/* Alone first, then from four threads: supports may be asked by anybody at any time. */
 static plait_status check_supports(plait_conf *c, void *user) {
     (void)user;
     PLAIT_TRY(ask_about_all(c, 0));

@@ -15,7 +15,9 @@ enum { BYTES = 256, MANY = 600, LARGE = 1 << 20, N_QUEUES = 8, N_THREADS = 4 };
 
 static const uint64_t one = 1, two = 2;
 
-/* Each list overwrites byte i % BYTES with its number, and the bytes behind with the same: the last one wins. */
+/* Each list overwrites byte i % BYTES with its number, and the bytes behind with the same: the last one wins. More
+ * lists than any ring begins with, each of one command, submitted without a wait in between: a device that loses one,
+ * or lets two change places, leaves a byte of another number. */
 static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_command *commands;
     plait_buffer *buffer;
@@ -49,6 +51,7 @@ static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user
     unsigned char *in, *out;
     plait_command list[64];
     int n = 0;
+    /* Two buffers of LARGE and what else there is; a device that small has no copies that take long. */
     if (c->info.memory_free_bytes < 4 * LARGE || c->info.max_buffer_bytes < LARGE)
         return plait_conf_lack(c, "the device has too little memory for large copies");
     PLAIT_TRY(plait_conf_queue(kit, c->device, *(const uint32_t *)user, &queue));
@@ -66,7 +69,9 @@ static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user
     }
     list[n++] = plait_conf_copy(a, 0, b, 0, LARGE);
     list[n++] = plait_conf_read(b, 0, out, LARGE);
+    /* Of the last round: the copy back leaves out the last byte, which is what the fill before it left. */
     in[LARGE - 1] = 9;
+    /* The arrays that commands point to are the kit's; the list's second half is waited for here. */
     PLAIT_TRY(plait_conf_submit(kit, queue, list, n / 2));
     PLAIT_TRY(plait_conf_do(queue, list + n / 2, n - n / 2));
     return plait_conf_same(out, in, LARGE, "bytes after copies that depend on each other");
@@ -84,6 +89,7 @@ static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *
     PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
     plait_command list[] = {plait_conf_fill(buffer, 0, BYTES, 0), plait_conf_write(buffer, 0, source, BYTES),
                             plait_conf_read(buffer, 0, back, BYTES)};
+    /* The list stays as it is; `size` and the bytes at `source` are what changes. */
     list[1].transfer.size_bytes = &size;
     for (int round = 1; round < BYTES; round += 11) {
         size = (uint64_t)round;
@@ -99,6 +105,7 @@ static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *
 /* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. A
  * device that looks at them when the list is submitted finds the old ones, which are larger than what is there. */
 static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
+    /* The device holds 37 and 5; the host shows 11 and 100 until the read has brought them. */
     uint64_t stored[2] = {37, 5}, shown[2] = {11, 100};
     unsigned char *image, mail[64];
     plait_buffer *numbers, *buffer;
@@ -114,6 +121,8 @@ static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *us
                               plait_conf_fill(buffer, 0, BYTES, 1), plait_conf_fill(buffer, 0, 64, 9)};
     PLAIT_TRY(plait_conf_do(queue, before, 3));
     memset(mail, 4, sizeof mail);
+    /* The first command changes what the second, fourth and fifth read: the sizes of a copy and of a write, and the
+     * value of a signal. The third fills the host memory that the fourth writes from. */
     plait_command list[] = {plait_conf_read(numbers, 0, shown, sizeof shown),
                             plait_conf_copy(buffer, 0, buffer, 100, 50), plait_conf_read(buffer, 0, mail, 64),
                             plait_conf_write(buffer, 180, mail, 64), plait_conf_signal(event, &shown[1])};
@@ -121,6 +130,7 @@ static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *us
     PLAIT_TRY(plait_error_context(plait_conf_do(queue, list, PLAIT_COUNT_OF(list)),
                                   "a list whose sizes an earlier command of it brings"));
     memset(image, 1, BYTES);
+    /* 64 bytes of 9 in front; a copy of 37 of them to 100; a write of 37 to 180. */
     memset(image, 9, 64);
     memset(image + 100, 9, 37);
     memset(image + 180, 9, 37);
@@ -152,6 +162,7 @@ static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &other));
     PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &buffer));
     PLAIT_TRY(plait_conf_buffer(kit, c->device, BYTES, PLAIT_BUFFER_STATE, &apart));
+    /* By the other queue: the one that will wait has not run anything yet. */
     plait_command clear[] = {plait_conf_fill(buffer, 0, BYTES, 0), plait_conf_fill(apart, 0, BYTES, 0)};
     PLAIT_TRY(plait_conf_do(other, clear, 2));
     plait_command wait = plait_conf_wait(gate, &one);
@@ -165,6 +176,7 @@ static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
     if (status == PLAIT_OK) status = plait_conf_do(other, &work, 1);
     if (status == PLAIT_OK)
         status = plait_conf_expect(kit, other, buffer, image, "a buffer of a queue that waits");
+    /* Whatever was found: a queue that waits for ever could not be destroyed. */
     plait_status opened = c->v->event_signal(gate, 1);
     PLAIT_TRY(status);
     PLAIT_TRY(opened);
@@ -206,6 +218,7 @@ static plait_status many_queues(plait_conf *c, plait_conf_kit *kit, const void *
             plait_error_context(plait_conf_queue(kit, c->device, i % 3 ? 0 : PLAIT_QUEUE_COPY, &w.queues[i]),
                                 "queue %d of 8", i + 1));
     PLAIT_TRY(plait_conf_parallel(N_QUEUES - 1, work_apart, &w));
+    /* Up to 16 more, some devices have no limit. */
     for (int i = 0; i < 16; i++) {
         plait_queue *more = NULL;
         plait_conf_forget_message();
@@ -229,6 +242,7 @@ static plait_status destroyed(plait_conf *c, plait_conf_kit *kit, const void *us
     (void)user;
     PLAIT_TRY(plait_conf_bytes(kit, LARGE, &source));
     PLAIT_TRY(plait_conf_bytes(kit, LARGE, &back));
+    /* Large, so that the queue still works when it is destroyed. */
     uint64_t n = c->info.max_buffer_bytes < LARGE ? BYTES : LARGE;
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
     PLAIT_TRY(plait_conf_buffer(kit, c->device, n, PLAIT_BUFFER_STATE, &buffer));
@@ -306,6 +320,7 @@ static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void
                             plait_conf_copy(buffer, 0, buffer, BYTES / 2, 64),
                             plait_conf_signal(done, &two)};
     PLAIT_TRY(plait_conf_submit(kit, queue, list, PLAIT_COUNT_OF(list)));
+    /* The event says that the first fill is done; nothing says when the second begins, but that it must not yet. */
     plait_status status = plait_conf_await(c, done, 1, "a signal in front of a wait");
     memset(image, 1, BYTES);
     if (status == PLAIT_OK)
@@ -361,6 +376,7 @@ static plait_status command_spans(plait_conf *c, plait_conf_kit *kit, const void
     PLAIT_TRY(plait_conf_queue(kit, c->device, 0, &queue));
     PLAIT_TRY(plait_conf_event(kit, c->device, &event));
     PLAIT_TRY(plait_conf_buffer(kit, c->device, (uint64_t)2 * BYTES, PLAIT_BUFFER_STATE, &buffer));
+    /* The wait has nothing to wait for: its span is short, and there all the same. */
     PLAIT_TRY(c->v->event_signal(event, 1));
     plait_command list[] = {plait_conf_write(buffer, 0, s->host, BYTES),
                             plait_conf_copy(buffer, 0, buffer, BYTES, BYTES),
@@ -369,6 +385,7 @@ static plait_status command_spans(plait_conf *c, plait_conf_kit *kit, const void
     list[1].copy.trace = &s[1].trace;
     list[2].transfer.trace = &s[2].trace;
     list[3].wait.trace = &s[3].trace;
+    /* No room, exactly enough, and more than enough. */
     for (size_t room = 0; room <= 3; room++) {
         for (int i = 0; i < 4; i++) {
             memset(s[i].spans, 0xEE, sizeof s[i].spans);
@@ -381,6 +398,7 @@ static plait_status command_spans(plait_conf *c, plait_conf_kit *kit, const void
     return PLAIT_OK;
 }
 
+/* The kinds of queue that a caller may ask for. A device without copy engines takes PLAIT_QUEUE_COPY for a wish. */
 void plait_conf_queues(plait_conf *c) {
     static const uint32_t own_thread = 0, caller = PLAIT_QUEUE_INLINE, engine = PLAIT_QUEUE_COPY;
     plait_conf_check_kit(c, "queue/many", many_lists, &own_thread);

@@ -7,6 +7,7 @@
 /* In the order of plait_conformance_outcome. */
 static const char *const outcome_names[] = {"passed", "failed", "lacking"};
 
+/* wanted: nothing is kept otherwise. */
 void plait_conf_report_init(plait_conf_report *report, const char *item, bool wanted) {
     *report = (plait_conf_report){.item = item, .wanted = wanted};
     plait_strbuf_init(&report->results, 0);
@@ -44,6 +45,7 @@ void plait_conf_report_add(plait_conf_report *report, const plait_conformance_re
     plait_strbuf_append(s, "}");
 }
 
+/* What the results are of, and the counts, before the results themselves. */
 static void add_device(const plait_conf_report *report, const plait_conformance_summary *summary,
                        plait_strbuf *s) {
     add_text(s, "device", report->item);

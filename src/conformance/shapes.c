@@ -77,6 +77,7 @@ static const shape_line lines[] = {
     {"kv-shift", PLAIT_OP_kv_shift, {{64, 16, 3, 32}, {2, TOKENS, 1, 1}}, {NULL}, {{0}}, false},
 };
 
+/* A weight [k, m]; deep: too large for a run that should be quick. */
 typedef struct product_line {
     const char *name;
     int64_t k, m;
@@ -104,6 +105,7 @@ static const expert_line experts[] = {
     {"granite-down", 512, 1024, 32, 8, false, true},
 };
 
+/* Cache of `pages` pages of page_len keys; window 0: all keys are seen. Names repeat, with other types. */
 typedef struct attention_line {
     const char *name;
     int64_t head_dim, heads, kv_heads, page_len, pages;
@@ -119,6 +121,7 @@ static const attention_line attentions[] = {
     {"llama3", 128, 32, 8, 32, 64, PLAIT_Q4_0, 0, true},
 };
 
+/* Sizes are constants, so this cannot overflow. */
 static plait_operand dense(plait_dtype dtype, int64_t d0, int64_t d1, int64_t d2, int64_t d3) {
     plait_operand o = {.dtype = dtype, .dims = {d0, d1, d2, d3}};
     plait_operand_make_dense(&o);
@@ -196,6 +199,7 @@ static void check_products(plait_conf *c) {
     for (size_t i = 0; i < PLAIT_COUNT_OF(products); i++)
         for (size_t d = 0; d < (all ? PLAIT_COUNT_OF(deep) : PLAIT_COUNT_OF(quick)); d++)
             for (size_t n = 0; n < PLAIT_COUNT_OF(tokens); n++) {
+                /* One token of every product always; more tokens of square ones; everything else in longer runs. */
                 bool slow =
                     products[i].deep || tokens[n] > 100 || (tokens[n] > 1 && products[i].m != products[i].k);
                 if (slow && !all && (!timed || products[i].deep)) continue;
@@ -239,6 +243,7 @@ static void check_attention(plait_conf *c, const attention_line *line, int64_t t
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(line->dtype), (long long)tokens);
 }
 
+/* The cache is input 0 and output, rows are one token's heads, slots one number a token. */
 static void check_cache_write(plait_conf *c, const attention_line *line, int64_t tokens) {
     plait_conf_case test;
     start(&test, PLAIT_OP_kv_write, tokens);
@@ -271,6 +276,7 @@ void plait_conf_shapes(plait_conf *c) {
         for (size_t l = 0; l < PLAIT_COUNT_OF(lines); l++)
             if (!lines[l].deep || c->options.deep || c->options.bench)
                 check_line(c, &lines[l],
+                           /* Copies of pages come few at a time. */
                            plait_min_i64(tokens[i], lines[l].op == PLAIT_OP_page_copy ? 8 : tokens[i]));
         for (size_t a = 0; a < PLAIT_COUNT_OF(attentions); a++) {
             if (attentions[a].deep && !c->options.deep) continue;

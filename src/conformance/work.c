@@ -118,6 +118,7 @@ int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inp
         use.inputs[i] = w->tensors[inputs[i]].shape;
         node->inputs[i] = operand_of(w, inputs[i]);
     }
+    /* Before anything is added: a refused node leaves the bench as it was. */
     if (plait_op_infer(&use) != PLAIT_OK) return -1;
     int first = -1;
     for (int o = 0; o < use.n_outputs; o++) {
@@ -208,6 +209,7 @@ plait_status plait_conf_freeze(plait_conf_work *w) {
     w->uploaded = plait_arena_alloc(&w->arena, w->device_bytes, 1);
     if (!w->host || !w->uploaded) return plait_error_memory("conformance", w->host_bytes);
     memset(w->host, PLAIT_CONF_NOBODY, w->host_bytes);
+    /* Last, so that the message has the real size. The image is temporary memory, as in a run. */
     PLAIT_TRY(has_memory(w));
     return w->c->v->buffer_create(w->c->device, w->device_bytes, PLAIT_BUFFER_TEMPORARY, &w->image);
 }
@@ -259,6 +261,7 @@ plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buf
         if (w->values[v].encoding == PLAIT_ENCODING_FILE)
             memcpy(w->uploaded + w->values[v].offset, w->host + w->values[v].host_offset,
                    w->values[v].size_bytes);
+    /* Gaps in front, packings behind: pack writes into an image that is known. */
     plait_command write = plait_conf_write(image, 0, w->uploaded, w->device_bytes);
     PLAIT_TRY(plait_conf_do(queue, &write, 1));
     for (int t = 0; t < w->n_tensors; t++) {
@@ -276,6 +279,7 @@ plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buf
 
 /* ---- on the host ---- */
 
+/* Dims at their values, data in the host image: what the reference kernel and the bounds see. */
 plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_node *node) {
     plait_op_use use = {
         .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
@@ -333,6 +337,7 @@ double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigne
     return worst;
 }
 
+/* Nine digits tell any two float32 numbers apart. */
 static plait_status far_off(const plait_operand *o, const int64_t at[PLAIT_MAX_RANK], double actual,
                             double expected, double limit) {
     return plait_error(PLAIT_INTERNAL,
@@ -370,15 +375,18 @@ plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsig
         plait_ref_read_row(&expected, i1, i2, i3, expected.dims[0], other);
         for (int64_t i = 0; i < expected.dims[0] && status == PLAIT_OK; i++) {
             double a = (double)row[i], e = (double)other[i], limit = limits ? limits[i] : 0;
+            /* Equal infinities are equal, and NaN is NaN whatever its bits: no format promises more. */
             if (a == e || (isnan(a) && isnan(e))) continue;
             double difference = fabs(a - e);
             /* The worst share of a limit is kept while all is well, too: it is the check's figure of error. */
             if (isfinite(limit) && difference <= limit && difference > *worst * limit)
                 *worst = difference / limit;
+            /* Where the bound says nothing, any finite number will do. */
             if (difference <= limit || (!isfinite(limit) && isfinite(a))) continue;
             status = far_off(&expected, (int64_t[]){i, i1, i2, i3}, a, e, limit);
             *worst = limit > 0 ? fmax(*worst, difference / limit) : INFINITY;
         }
+        /* Limits lie row after row, dense, whatever the strides of the operand. */
         if (limits) limits += expected.dims[0];
     }
     free(row);
@@ -443,6 +451,7 @@ plait_status plait_conf_untouched(const plait_conf_work *w, const unsigned char 
     plait_status status = PLAIT_OK;
     if (!expected) return plait_error_memory("conformance", w->device_bytes);
     memcpy(expected, w->uploaded, w->device_bytes);
+    /* Outputs of every node, views among them by their own elements. */
     for (int n = 0; n < w->n_nodes; n++)
         for (int o = 0; o < w->nodes[n].n_outputs; o++)
             take_over(w, &w->nodes[n].outputs[o], image, expected);

@@ -248,6 +248,7 @@ static plait_status check_vtable(const plait_device_vtable *vtable) {
     return PLAIT_OK;
 }
 
+/* With the lock held. */
 static const plait_device_vtable *find_locked(const char *kind) {
     for (int i = 0; i < n_kinds; i++)
         if (strcmp(kinds[i].kind, kind) == 0) return &kinds[i];
@@ -288,6 +289,7 @@ static plait_status add_kinds(const plait_device_vtable *const *vtables, int n) 
     return status;
 }
 
+/* Checked outside of the lock, which add_kinds takes. */
 static plait_status add_kind(const plait_device_vtable *vtable) {
     PLAIT_TRY(check_vtable(vtable));
     return add_kinds(&vtable, 1);
@@ -306,6 +308,7 @@ plait_status plait_device_register(const plait_device_vtable *vtable) {
     return add_kind(vtable);
 }
 
+/* Looking up may be the first thing a program does, so built-in kinds are added by whoever comes first. */
 const plait_device_vtable *plait_device_kind(const char *kind) {
     pthread_once(&built_in_once, add_built_in);
     pthread_mutex_lock(&lock);
@@ -467,6 +470,8 @@ static plait_status open_library(const char *path, void **out) {
     return status;
 }
 
+/* A library that is refused is closed again; one of which kinds were registered never is, for their tables and
+ * functions lie in it. */
 plait_status plait_device_load(const char *path) {
     void *library = NULL;
     plait_status status = open_library(path, &library);

@@ -57,6 +57,7 @@ static plait_status parse_bytes(const option_row *row, const char *value, void *
     return whole(row, value, number, field);
 }
 
+/* Also within the row's range, which parse_bytes has checked. */
 static plait_status parse_alignment(const option_row *row, const char *value, void *field) {
     uint64_t bytes;
     PLAIT_TRY(parse_bytes(row, value, &bytes));
@@ -73,6 +74,7 @@ static plait_status parse_time(const option_row *row, const char *value, void *f
     return whole(row, value, number, field);
 }
 
+/* Written so that NaN is refused too. */
 static plait_status positive(const option_row *row, const char *value, double number, double *out) {
     if (!(number > 0)) return wrong(row, value, "more than 0");
     *out = number;
@@ -86,6 +88,7 @@ static plait_status parse_rate(const option_row *row, const char *value, void *f
     return positive(row, value, number, field);
 }
 
+/* Without a unit, or in millions, thousands of millions, millions of millions. */
 static plait_status parse_flops(const option_row *row, const char *value, void *field) {
     static const plait_unit units[] = {{"", 1}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0}};
     double number;
@@ -224,6 +227,7 @@ static const option_row rows[] = {
     {"poison", parse_yes, AT(poison), 0, 0},
 };
 
+/* The keys are the rows of the table, so no list of them can be out of date. */
 static plait_status unknown_key(const char *option) {
     plait_strbuf known;
     plait_strbuf_init(&known, PLAIT_ERROR_BYTES);

@@ -79,6 +79,7 @@ static plait_status open(plait_sim_device *device, const plait_logger *logger) {
     return choose_sizes(device);
 }
 
+/* The clock begins with the device, not with its first use. */
 static plait_status sim_create(const char *const *options, int n_options, const plait_logger *logger,
                                plait_device **out) {
     plait_sim_device *device = plait_alloc_array(1, sizeof *device);

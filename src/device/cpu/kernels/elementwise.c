@@ -11,6 +11,7 @@ static bool elementwise_accepts(const plait_op_use *use, const plait_encoding *e
 }
 
 static int64_t elementwise_units(const plait_cpu_call *call, int phase) {
+    /* A row of no elements has no pieces, so no units. */
     const plait_operand *y = &call->use.outputs[0];
     (void)phase;
     return plait_cpu_pieces(y) * plait_cpu_row_count(y);

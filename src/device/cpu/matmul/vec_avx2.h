@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+/* Half a group of rows: kernels have two parts. Four columns of sums leave room for codes and scales in 16
+ * registers. */
 #define LANES         8
 #define MICRO_COLUMNS 4
 
@@ -43,6 +45,7 @@ INLINE VF vf_from_int(VI v) {
 INLINE VF vf_half(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
+/* The upper half of a float32: exact, and NaN keeps its bits. */
 INLINE VF vf_bfloat(const uint16_t *p) {
     VI wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
@@ -94,6 +97,7 @@ INLINE VB vb_lookup(VB index, const uint8_t *values) {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
 }
 
+/* With the dot instruction sums need no care: 32 bits, from the first product on. */
 #ifdef VEC_DOT4
 
 #define CODES_SCALED 1

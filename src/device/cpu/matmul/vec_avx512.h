@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+/* A vector is a whole group of rows, so a kernel has one part; eight columns of sums fit beside the codes in 32
+ * registers. */
 #define LANES         16
 #define CODES_SCALED  1
 #define MICRO_COLUMNS 8
@@ -44,6 +46,7 @@ INLINE VF vf_from_int(VI v) {
 INLINE VF vf_half(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
+/* The upper half of a float32: exact, and NaN keeps its bits. */
 INLINE VF vf_bfloat(const uint16_t *p) {
     VI wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
@@ -55,6 +58,7 @@ INLINE VF vf_signed_bytes(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
 
+/* Bytes without a sign, one a row, as 32-bit numbers. */
 INLINE VI vi_bytes(const uint8_t *p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
@@ -93,6 +97,7 @@ INLINE VB vb_lookup(VB index, const uint8_t *values) {
     __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index);
 }
+/* With dpbusd codes stay unsigned: it multiplies unsigned by signed bytes, and adds to 32 bits without saturating. */
 INLINE VB vb_code8(VB v) {
     return v;
 }

@@ -1,4 +1,6 @@
-/* Vectors of four rows in the compiler's own vector extension: SSE2, NEON or whatever the target has. */
+/* Vectors of four rows in the compiler's own vector extension: SSE2, NEON or whatever the target has. Comes without
+ * flags of an instruction set, so it is also what a build for another processor runs on. Invariant: as vec.h says;
+ * where the target lacks an instruction, a loop over lanes does the same operations. */
 #ifndef PLAIT_DEVICE_CPU_MATMUL_VEC_PORTABLE_H
 #define PLAIT_DEVICE_CPU_MATMUL_VEC_PORTABLE_H
 
@@ -8,6 +10,8 @@
 #include "device/cpu/matmul/vec.h"
 #include "tensor/float16.h"
 
+/* A quarter of a group of rows; codes are not shifted when they are loaded, for the dot product multiplies by 2^e at
+ * its end. */
 #define LANES         4
 #define CODES_SCALED  0
 #define MICRO_COLUMNS 4
@@ -17,6 +21,7 @@ typedef int32_t VI __attribute__((vector_size(16)));
 typedef uint32_t VU __attribute__((vector_size(16)));
 typedef uint8_t VB __attribute__((vector_size(16)));
 
+/* memcpy: any address will do, and becomes one load. */
 INLINE VF vf_load(const float *p) {
     VF v;
     __builtin_memcpy(&v, p, sizeof v);
@@ -89,6 +94,7 @@ INLINE VB vb_place(VB v, int from, int bits, int to) {
     uint8_t mask = (uint8_t)(((1 << bits) - 1) << to);
     return (VB)(to > from ? (VU)v << (to - from) : (VU)v >> (from - to)) & mask;
 }
+/* Lane by lane: no vector extension has it. */
 INLINE VB vb_lookup(VB index, const uint8_t *values) {
     VB v;
     for (int i = 0; i < 16; i++) v[i] = values[index[i]];
@@ -108,9 +114,13 @@ INLINE void vi_dots(VI *out, const VB *code, const plait_cpu_block *x, int colum
         VI sum = {0};
         for (int c = first; c < first + count; c++) {
             const int8_t *q = x[j].q + 4 * c;
+            /* A 32-bit lane of codes has four elements of a row: bytes 0 and 2 as the low halves of its 16-bit lanes, 1
+             * and 3 as the high ones. */
             VS even = {q[0], q[2], q[0], q[2], q[0], q[2], q[0], q[2]};
             VS odd = {q[1], q[3], q[1], q[3], q[1], q[3], q[1], q[3]};
             VS p = (VS)((VW)code[c] & 255) * even, r = (VS)((VW)code[c] >> 8) * odd;
+            /* 2 * 63 * 127 at most: two products fit into 16 bits. With codes of eight bits one does, 255 * 127 =
+             * 32385. */
             if (bits < 8) {
                 p += r;
             } else {
