@@ -136,6 +136,7 @@ static bool create_guarded(const plait_monitor_call *call, uint64_t size_bytes, 
     }
     buffer->outer = outer;
     buffer->inner = inner;
+    /* Guards in front and behind; the buffer's own bytes get the pattern when it is made. */
     buffer->front = outer->host;
     buffer->back = (unsigned char *)outer->host + guard + size_bytes;
     buffer->front_bytes = buffer->back_bytes = guard;
@@ -219,6 +220,7 @@ static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_b
     buffer->base =
         (plait_buffer){.device = &call->device->base, .size_bytes = size_bytes, .usage = usage, .host = host};
     plait_monitor_lock(monitor);
+    /* Only when all of it lies in one living buffer; otherwise it is host memory of its own. */
     if (buffer->imported && host) {
         const plait_monitor_mapped *row = mapped_at(monitor, (uint64_t)(uintptr_t)host, size_bytes);
         buffer->whole = row ? row->buffer : NULL;
@@ -323,6 +325,7 @@ void plait_monitor_buffer_destroy(plait_buffer *base) {
 /* A guard that was written over is laid again, so that each breach is said once. */
 plait_status plait_monitor_check_guards(const plait_monitor_call *call, plait_monitor_buffer *buffer) {
     uint64_t at;
+    /* Both sides may have been written; the first one found is said, the other at the next look. */
     if (buffer->front && !pattern_lies(buffer->front, buffer->front_bytes, &at)) {
         lay_pattern(buffer->front, buffer->front_bytes); /* said once */
         return plait_monitor_report(call, PLAIT_MONITOR_WRITE_OUTSIDE, &buffer->object, NULL,

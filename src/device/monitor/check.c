@@ -17,6 +17,7 @@ typedef plait_monitor_area area;
 plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, uint64_t n, bool source) {
     area a = {.offset = offset, .row_bytes = n, .n_rows = 1, .n_planes = 1};
     if (!box) return a;
+    /* The side's own pitches; counts are the same for both. */
     a = (area){.offset = offset,
                .row_bytes = box->row_bytes,
                .n_rows = box->n_rows,
@@ -24,6 +25,7 @@ plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, 
                .n_planes = box->n_planes,
                .plane_pitch = source ? box->source_plane_pitch : box->target_plane_pitch};
     if (!a.row_bytes || !a.n_rows || !a.n_planes) return (area){.offset = offset};
+    /* Rows first: planes of one row each may then join as well. */
     if (a.n_rows > 1 && a.row_pitch == a.row_bytes) {
         a.row_bytes *= a.n_rows;
         a.n_rows = 1;
@@ -241,6 +243,7 @@ static plait_status check_copy(const plait_monitor_call *call, plait_monitor_que
                            &out->copy.target, &to));
     area source_side = plait_monitor_area_of(box, source->offset, n, true);
     area target_side = plait_monitor_area_of(box, target->offset, n, false);
+    /* In one buffer only: two buffers share no byte, unless one is a window onto the other, which touch finds. */
     if (from && from == to) PLAIT_TRY(check_sides(call, from, &source_side, &target_side));
     access a = {call, queue, from, mark_of(call, queue), "a copy", false};
     access b = {call, queue, to, a.mark, "a copy", true};

@@ -84,6 +84,7 @@ plait_status plait_monitor_lay_tail(const plait_monitor_call *call, plait_monito
 
 /* ---- before ---- */
 
+/* Equal hashes are taken for equal bytes. */
 static uint64_t hash_of(const unsigned char *bytes, uint64_t n) {
     return plait_hash_bytes(bytes, (size_t)n, 1);
 }
@@ -125,6 +126,7 @@ static uint64_t end_of(const plait_monitor_buffer *buffer) {
 /* The region's bytes and some around them. The region counts in full, whatever the command moves of it: what it leaves
  * of its region must stay as well. */
 static void add_around(plait_monitor_contents *c, plait_monitor_buffer *buffer, const plait_region *region) {
+    /* What lies behind the region counts up to the end of a guard that is not mapped. */
     uint64_t limit = end_of(buffer), end;
     uint64_t begin = region->offset > AROUND_BYTES ? region->offset - AROUND_BYTES : 0;
     if (!plait_add_u64(region->offset, region->size_bytes, &end) || end > limit - AROUND_BYTES ||
@@ -364,7 +366,7 @@ static plait_status compare_line(const twins *t, uint64_t source, uint64_t targe
                                 (unsigned long long)at, (unsigned long long)n, b[at], a[at]);
 }
 
-/* Row by row, since each side has pitches of its own. */
+/* Row by row, since each side has pitches of its own; a box's counts are the same for both. */
 static plait_status compare_sides(const twins *t, const plait_box *box, uint64_t source, uint64_t target,
                                   uint64_t n) {
     if (!box) return compare_line(t, source, target, n);
@@ -449,6 +451,7 @@ static bool see_piece(void *user, const plait_monitor_range *r, uint64_t begin, 
     return true;
 }
 
+/* Whether numbers are right is not asked here: only whether they were written. */
 static plait_status after_launch(const plait_monitor_call *call, const plait_command *command) {
     launch_look look = {.call = call,
                         .contents = &call->device->monitor->contents,

@@ -119,6 +119,7 @@ void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_
     }
     for (size_t i = 0; i < timeline->n_signals; i++) {
         const plait_monitor_signal *signal = &timeline->signals[i];
+        /* A smaller one does not end the wait. */
         if (signal->value < value) continue;
         if (any)
             plait_monitor_meet(&common, &signal->clock);
@@ -191,6 +192,7 @@ plait_status plait_monitor_event_import(plait_device *device, plait_event *forei
     if (known) PLAIT_TRY(plait_monitor_object_check(&call, &known->object));
     PLAIT_MONITOR_CREATE(&call, inner,
                          real->vtable->event_import(real, known ? known->inner : foreign, &inner));
+    /* An event of a device that is not watched: nothing will ever be known of its signals. */
     if (!timeline) {
         timeline = plait_alloc_array(1, sizeof *timeline);
         if (!timeline) {
@@ -270,6 +272,7 @@ plait_status plait_monitor_event_query(plait_event *base, uint64_t *out_value) {
     if (status != PLAIT_OK) return status;
     PLAIT_TRY(plait_monitor_outcome(&call, event->inner->device->vtable->event_query(event->inner, &value)));
     plait_monitor_lock(monitor);
+    /* Judged by what was known before; what the host learns counts from now on. */
     status = judge_value(&call, event, value, seen);
     if (status == PLAIT_OK) status = learned(&call, event, value);
     plait_monitor_unlock(monitor);

@@ -58,6 +58,7 @@ bool plait_monitor_pieces(const plait_operand *shape, uint64_t offset, plait_mon
     n = join_runs(loops, n, &run);
     for (int i = 0; i < n; i++)
         if (!plait_mul_u64(total, loops[i].n, &total) || total > MOST_PIECES) return false;
+    /* k is the number of a run, taken apart into a place in each loop that is left. */
     for (uint64_t k = 0; k < total && *out_status == PLAIT_OK; k++) {
         uint64_t rest = k, at = offset;
         for (int i = 0; i < n; i++) {
@@ -257,6 +258,7 @@ static plait_status check_dims(const plait_monitor_call *call, const plait_monit
     if (p->n_dims && !dims)
         return plait_monitor_report(call, PLAIT_MONITOR_DIM, &p->object, NULL,
                                     "a launch without the values of %d dims", p->n_dims);
+    /* 0 is legal: then the launch touches what no dim decides. */
     for (int d = 0; d < p->n_dims; d++)
         if (dims[d] < 0 || dims[d] > p->bounds[d])
             return plait_monitor_report(call, PLAIT_MONITOR_DIM, &p->object, NULL,

@@ -214,6 +214,7 @@ static plait_status monitor_allocation_bytes(plait_device *device, uint64_t size
 
 /* ---- passing through ---- */
 
+/* These pass through: what they say changes from call to call, so there is nothing to hold against it. */
 static plait_status monitor_memory_query(plait_device *device, uint64_t *out_total_bytes,
                                          uint64_t *out_free_bytes) {
     plait_monitor_call call = plait_monitor_begin(device, PLAIT_MONITOR_F_memory_query);

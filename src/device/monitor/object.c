@@ -98,6 +98,7 @@ void plait_monitor_quarantine_clear(plait_monitor *monitor) {
     monitor->n_quarantine = 0;
 }
 
+/* The earlier place in the report is where it was destroyed. */
 plait_status plait_monitor_object_check(const plait_monitor_call *call, const plait_monitor_object *object) {
     if (object->alive) return PLAIT_OK;
     return plait_monitor_report(call, PLAIT_MONITOR_USE_AFTER_DESTROY, object, &object->destroyed,
@@ -118,6 +119,7 @@ void plait_monitor_object_use(plait_monitor *monitor, plait_monitor_object *obje
     object->uses[place] = *mark;
 }
 
+/* Uses of commands that were looked at and handed on. */
 const plait_monitor_mark *plait_monitor_object_in_use(const plait_monitor *monitor,
                                                       const plait_monitor_object *object) {
     for (int i = 0; i < PLAIT_MONITOR_USES; i++)
@@ -126,6 +128,7 @@ const plait_monitor_mark *plait_monitor_object_in_use(const plait_monitor *monit
     return NULL;
 }
 
+/* The wrapper that this object is part of. */
 static bool is_buffer(const plait_monitor *monitor, const plait_buffer *buffer,
                       const plait_monitor_object *object) {
     const plait_monitor_buffer *wrapper = plait_monitor_buffer_of(monitor, buffer);

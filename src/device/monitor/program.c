@@ -109,6 +109,7 @@ static bool accepts(plait_device *real, const plait_segment_node *node) {
         .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
     plait_encoding encodings[PLAIT_MAX_INPUTS] = {0};
     char reason[160];
+    /* Inputs that are absent stay zeroed: a question is what is present. */
     memcpy(use.attrs, node->attrs, sizeof use.attrs);
     for (int i = 0; i < node->n_inputs; i++) {
         if (!(node->present >> i & 1u)) continue;
@@ -176,6 +177,7 @@ static plait_status check_groups(const plait_monitor_call *call, const plait_seg
             return plait_monitor_report(call, PLAIT_MONITOR_PREPARED, NULL, NULL,
                                         "group %d: scratch is aligned to %llu, no power of two", g,
                                         (unsigned long long)group->scratch_alignment);
+        /* Each node in one group, since groups follow each other and the order names every node once. */
         covered += group->n;
     }
     if (covered != segment->n_nodes)
@@ -294,6 +296,7 @@ plait_status plait_monitor_prepare(plait_device *device, const plait_segment *se
     const plait_prepared none = {0};
     plait_error_record kept;
     plait_monitor_watch(&kept);
+    /* Into a struct of our own: the caller's is only set when the answer is right. */
     plait_status status = real->vtable->prepare(real, segment, &prepared);
     /* A failing prepare must leave its output alone; a prepared without groups is right for a segment without nodes, so
      * success is taken as set. */
@@ -369,6 +372,7 @@ static uint64_t packed_bytes(plait_device *real, const plait_segment_node *node,
     if (real->vtable->encodings(real, &use, offers, &n) != PLAIT_OK) n = 0;
     plait_error_raise(&kept);
     for (int i = 0; i < n; i++)
+        /* The packing that the operand is in, among those that would be offered for such a weight. */
         if (offers[i].encoding == operand->encoding) bytes = offers[i].size_bytes;
     return bytes;
 }
@@ -378,6 +382,7 @@ static uint64_t packed_bytes(plait_device *real, const plait_segment_node *node,
  * for tokens of no sequence. */
 static bool reads_in_part(const plait_op *op, int input) {
     plait_factors factors;
+    /* An op without control data reads all of what it is given. */
     if (op->runtime_inputs == 0 || (op->runtime_inputs >> input & 1u))
         return op->runtime_inputs >> input & 1u;
     if (plait_op_factors(op, &factors) != PLAIT_OK || input >= factors.n_inputs) return false;
@@ -423,6 +428,7 @@ static plait_status check_place(const plait_monitor_call *call, plait_monitor_pr
         return plait_monitor_report(call, PLAIT_MONITOR_OUT_OF_RANGE, NULL, NULL,
                                     "node %s, %s %d: offset %llu", name, side, o->position,
                                     (unsigned long long)o->offset);
+    /* What a launch must find in the slot at least. */
     if (end > p->slot_bytes[o->slot]) p->slot_bytes[o->slot] = end;
     return PLAIT_OK;
 }
@@ -442,6 +448,7 @@ static void read_operand(const plait_monitor_call *call, const plait_segment *se
     to->storage = from->storage;
     to->value = from->value;
     to->packed = from->encoding != PLAIT_ENCODING_FILE;
+    /* At the bounds: launches with smaller dims touch less of it. */
     to->bytes = to->packed ? packed_bytes(call->device->inner, node, to->position) : span_of(from);
     if (to->output)
         to->partial = to->position == 0 && node->op->writes_input >= 0;
@@ -524,6 +531,7 @@ plait_status plait_monitor_compile(plait_device *device, const plait_segment *se
     plait_monitor_program *program = plait_alloc_array(1, sizeof *program);
     if (!program) return plait_error_memory("monitor: program", sizeof *program);
     plait_status status = read_segment(&call, program, segment, prepared);
+    /* The device's turn, watched: it must make a program or leave a message. */
     if (status == PLAIT_OK) {
         plait_error_record kept;
         plait_monitor_watch(&kept);
@@ -611,6 +619,7 @@ plait_status plait_monitor_program_update(plait_device *device, plait_program *b
     PLAIT_TRY(plait_monitor_outcome(
         &call, real->vtable->program_update(real, program->inner, segment, nodes, n_nodes)));
     plait_monitor_lock(call.device->monitor);
+    /* After the device has taken it; a breach is reported, and the program is the new one all the same. */
     status = reread(&call, program, segment, nodes, n_nodes);
     plait_monitor_unlock(call.device->monitor);
     return status;

@@ -35,6 +35,7 @@ static bool each_shown(const plait_command *c, shown_fn fn, void *user) {
     case PLAIT_COMMAND_LAUNCH: {
         const plait_monitor_program *program = plait_monitor_program_of(c->launch.program);
         if (!program) return true;
+        /* How long the arrays are, only the program knows. */
         size_t slots = (size_t)program->n_slots * sizeof(plait_buffer *);
         if (slots && c->launch.slots && !fn(user, c->launch.slots, slots)) return false;
         size_t dims = (size_t)program->n_dims * sizeof(int64_t);
@@ -160,6 +161,7 @@ static plait_status take_flight(plait_monitor_queue *queue, const plait_command 
         queue->spare = flight->next;
     else
         flight = plait_alloc_array(1, sizeof *flight);
+    /* Too small a spare one is made larger and never smaller. */
     if (flight && flight->memory_bytes < all) {
         free(flight->memory);
         flight->memory = plait_alloc_array(all, 1);
@@ -321,6 +323,7 @@ plait_status plait_monitor_queue_create(plait_device *device, uint32_t flags, pl
     }
     queue->base.device = device;
     queue->inner = inner;
+    /* Copy queues and INLINE queues have rules of their own (check.c, pump.c). */
     queue->flags = flags;
     plait_status status = make_events(&call, queue);
     if (status != PLAIT_OK) {
@@ -445,12 +448,14 @@ static plait_status submit(const plait_monitor_call *call, plait_monitor_queue *
     if (n < 0 || (n > 0 && !commands))
         return plait_monitor_report(call, PLAIT_MONITOR_ARGUMENT, &queue->object, NULL,
                                     "a list of %d commands at %p", n, (const void *)commands);
+    /* First what is over, so that its flight can be used again. */
     retire(queue);
     PLAIT_TRY(take_flight(queue, commands, n, &flight));
     append_flight(call, queue, flight);
     monitor->activity++;
     plait_monitor_pump(monitor);
     plait_status status = PLAIT_OK;
+    /* Everything was done on this thread, so the host knows it. */
     if (queue->flags & PLAIT_QUEUE_INLINE) status = finish_inline(call, queue);
     flight->submitting = false;
     if (flight->status == PLAIT_OK) return status;
@@ -524,6 +529,8 @@ static plait_status after_synchronise(const plait_monitor_call *call, plait_moni
     /* Synchronising waits for all lists, so the host knows everything that this queue has done. */
     queue->done = queue->flights;
     plait_monitor_join(&monitor->host, &queue->clock);
+    /* Lists are compared before guards: whoever changed a list while it was in flight explains most of what else is
+     * wrong. */
     plait_status found = plait_monitor_check_lists(call);
     if (found == PLAIT_OK) found = check_all_guards(call);
     if (found == PLAIT_OK && queue->flights) found = judge_done(call, queue, status);
@@ -574,6 +581,7 @@ void plait_monitor_queue_destroy(plait_queue *base) {
     plait_monitor_queue *queue = (plait_monitor_queue *)base;
     plait_monitor_call call = plait_monitor_begin(base->device, PLAIT_MONITOR_F_queue_destroy);
     plait_monitor *monitor = call.device->monitor;
+    /* In use by another thread, or destroyed before: nothing is touched. */
     if (enter(&call, queue) != PLAIT_OK) return;
     plait_monitor_lock(monitor);
     drain(&call, queue);
