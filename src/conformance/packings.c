@@ -20,6 +20,7 @@ typedef struct pack_case {
 
 enum { EXPERTS = 5, USED = 2 };
 
+/* In each case input 0 is the weight. */
 static const plait_op *reader_of(const pack_case *test) {
     return plait_op_get(test->reader);
 }
@@ -57,7 +58,8 @@ static int build(plait_conf_work *w, const pack_case *test, const plait_encoding
     return plait_conf_apply(w, &use, 1 + n, tensors, PLAIT_CONF_FIXED);
 }
 
-/* The same numbers in every call: both forms get the same weight and the same columns. Ids are spread over the rows; of experts so that one of them has none, and a token twice the same. */
+/* The same numbers in every call: both forms get the same weight and the same columns. Ids are spread over the rows; of
+ * experts so that one of them has none, and a token twice the same. */
 static plait_status fill(plait_conf_work *w, const pack_case *test, const int tensors[3]) {
     plait_operand others[2];
     int n = others_of(test, others);
