@@ -27,12 +27,12 @@ typedef enum plait_tail {
 
 /* Everything that depends on the length of the context: built again for each length that is tried. */
 typedef struct plait_engine {
-    plait_graph *layers, *tails[PLAIT_TAIL_COUNT], *copies;
+    plait_graph *layers, *tails[PLAIT_TAIL_COUNT], *copies; /* Owned, as plans and residence */
     plait_residence *residence;
     plait_plan *layers_plan, *tail_plans[PLAIT_TAIL_COUNT], *copies_plan;
     int n_groups;
     plait_cache_group groups[PLAIT_MODEL_MAX_GROUPS];
-    int64_t context;
+    int64_t context;         /* tokens of a sequence */
     bool full;               /* after a failure: because the devices' memory is too small */
     uint64_t *reserve_bytes; /* Owned. [device] kept for temporaries when residence was decided */
     uint64_t *arena_bytes;   /* [device] of the largest plan */

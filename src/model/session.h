@@ -18,6 +18,8 @@ typedef struct plait_page_pool {
     int64_t n_copies;
 } plait_page_pool;
 
+/* Tokens and pages have room for the whole context. Entries of pages behind the last token are -1, but for those that a
+ * failed step had taken: the next step uses them. */
 typedef struct plait_sequence {
     bool used;
     plait_token *tokens; /* [context] */

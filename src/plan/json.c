@@ -279,6 +279,7 @@ static plait_status write(writer *w, plait_arena *arena) {
     return plait_strbuf_status(w->s);
 }
 
+/* *out_text is the caller's to free; it is set when the whole text is there. */
 plait_status plait_plan_print_json(const plait_plan *plan, char **out_text) {
     plait_explained e;
     plait_strbuf s;

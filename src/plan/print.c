@@ -115,6 +115,7 @@ static void add_times(printer *p, const plait_forecast_span *one, const plait_fo
     plait_strbuf_deinit(&cell);
 }
 
+/* "-" for nothing, so that columns can be read down. */
 static void add_bytes(printer *p, uint64_t bytes) {
     plait_strbuf cell;
     plait_strbuf_init(&cell, 0);
@@ -137,6 +138,7 @@ static void add_waits(printer *p, const plait_plan_step *step) {
         add_step_name(p, wait->step);
         plait_strbuf_printf(&p->text, " on %s",
                             plan->context->devices[plan->steps[wait->step].device].device->name);
+        /* A step that waits for the one before it is where a pipeline is closed: worth the words. */
         if (wait->before) plait_strbuf_append(&p->text, " in the step before");
     }
 }
@@ -328,6 +330,7 @@ static void print_both(const printer *p, double one_ns, double full_ns, plait_st
     plait_explain_time(s, full_ns);
 }
 
+/* Busy times of all queues beside the step's own show what overlaps and what bounds it. */
 static void print_queues(const printer *p, int d, plait_strbuf *s) {
     const plait_plan *plan = p->e->plan;
     for (uint32_t q = (uint32_t)d * PLAIT_DEVICE_QUEUES; q < ((uint32_t)d + 1) * PLAIT_DEVICE_QUEUES; q++) {

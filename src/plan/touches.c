@@ -207,7 +207,8 @@ plait_status plait_accesses_settle(plait_accesses *list, size_t n_places, plait_
     list->borders = plait_arena_alloc(arena, n, sizeof *list->borders);
     if (!list->borders) return plait_error_memory("plan: borders", n * sizeof *list->borders);
     n = 0;
-    for (size_t i = 0; i < list->n; i++) /* Bytes that lie elsewhere at each place give borders at each. */
+    /* Bytes that lie elsewhere at each place give borders at each. */
+    for (size_t i = 0; i < list->n; i++)
         for (size_t p = 0; p < (list->items[i].stride ? n_places : 1); p++) {
             list->borders[n++] = list->items[i].bytes.begin + p * list->items[i].stride;
             list->borders[n++] = list->items[i].bytes.end + p * list->items[i].stride;
