@@ -83,6 +83,7 @@ static int quoted_char(parser *p) {
     c = (unsigned char)*p->at++;
     if (c == '"' || c == '\\') return c;
     if (c != 'x' || p->end - p->at < 2) return -1;
+    /* The sum is looked at only when both are digits. */
     int high = hex_digit(p->at[0]), low = hex_digit(p->at[1]), code = 16 * high + low;
     p->at += 2;
     return high < 0 || low < 0 || code == 0 ? -1 : code;
@@ -480,6 +481,7 @@ static plait_status parse_lines(parser *p, const char *text, size_t n_bytes) {
         p->at = at;
         p->end = stop ? stop : end;
         p->line++;
+        /* Lines may end as other systems end them. */
         if (p->end > p->at && p->end[-1] == '\r') p->end--;
         PLAIT_TRY(plait_error_context(parse_line(p), "line %zu", p->line));
         at = stop ? stop + 1 : end;

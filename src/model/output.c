@@ -20,6 +20,7 @@ static plait_status run_tail(plait_session *s, plait_tail tail, int64_t row, int
     PLAIT_TRY(check_row(s, row));
     bool there = s->n_tail > 0 && s->tail == tail && row >= s->tail_row && row < s->tail_row + s->n_tail;
     if (!there) {
+        /* The last piece may be shorter. */
         int64_t first = row / most * most, n = plait_min_i64(most, s->n_outputs - first);
         void *bytes;
         uint64_t size;

@@ -53,6 +53,7 @@ static plait_status open_session(plait_session *s) {
         return plait_error_memory("session", n * sizeof *s->sequences);
     for (size_t i = 0; i < n; i++) {
         s->output_of[i] = -1;
+        /* Kept on the host: after a lost device they are all that is needed to make the cache again (resume.c). */
         s->sequences[i].tokens = plait_alloc_array((size_t)s->model->engine.context, sizeof(plait_token));
         if (!s->sequences[i].tokens)
             return plait_error_memory("session tokens", (uint64_t)s->model->engine.context * 4);
@@ -155,6 +156,7 @@ static int64_t shortest_length(const plait_session *s, const plait_sequence *seq
     for (int g = 0; g < s->model->engine.n_groups; g++) {
         int64_t window = s->model->engine.groups[g].window, first = 0;
         if (window == 0) continue;
+        /* Pages are given up from the front only, so the first that is there begins what is left. */
         while (first * PLAIT_MODEL_PAGE_LEN < sequence->length && sequence->pages[g][first] < 0) first++;
         int64_t needed = first == 0 ? 0 : first * PLAIT_MODEL_PAGE_LEN + window - 1;
         if (needed > shortest) shortest = needed;
@@ -172,6 +174,7 @@ plait_status plait_session_truncate(plait_session *s, plait_seq seq, int64_t n_t
         return plait_error(PLAIT_OUT_OF_RANGE, "sequence %d: cannot keep %lld of its %lld tokens", seq,
                            (long long)n_tokens, (long long)sequence->length);
     int64_t shortest = shortest_length(s, sequence);
+    /* Its own length is always fine: a step goes on from there anyway. */
     if (n_tokens > 0 && n_tokens < sequence->length && n_tokens < shortest)
         return plait_error(PLAIT_UNSUPPORTED,
                            "sequence %d: the sliding window gave up what %lld tokens would need; the "

@@ -64,6 +64,7 @@ static void draw_label(const lanes *l, const char *name, int lane, double x, dou
     size_t letters = width > 8 ? (size_t)((width - 8) / LETTER) : 0;
     const char *dot = strrchr(name, '.');
     if (dot && letters < strlen(name)) name = dot + 1;
+    /* A stump of a name is worse than none; the title has all of it. */
     if (letters < strlen(name) && letters < LEAST_LETTERS) return;
     plait_strbuf_printf(l->s, "<text class=in x=\"%.2f\" y=\"%.1f\">", x + 4, middle_of(lane) + 4);
     plait_html_short(l->s, name, letters);

@@ -117,6 +117,7 @@ static bool begin_of(const plait_explained *e, const plait_forecast *forecast, i
 /* Five positions or fewer, with the time at which the device begins the group there. */
 static void draw_order(const plait_explained *e, const plait_forecast *forecast, const frame *f) {
     static const char *const anchors[] = {"start", "middle", "end"};
+    /* The first and the last label are anchored at the edges, so that none leaves the picture. */
     int n = f->n_positions > TICKS ? TICKS : 1;
     for (int k = 0; k <= n && k < f->n_positions; k++) {
         int32_t at = (int32_t)((int64_t)(f->n_positions - 1) * k / n);

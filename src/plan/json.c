@@ -79,6 +79,7 @@ static plait_status memory(const writer *w, int d) {
     if (!live) return plait_error_memory("plan", (uint64_t)n * sizeof *live);
     plait_explain_memory(w->e->plan, d, live);
     plait_strbuf_append(w->s, ",\"temporary_use\":[");
+    /* Only where it changes: positions of a model are thousands, changes a few. */
     for (int32_t p = 0; p < n; p++)
         if (p == 0 || live[p] != live[p - 1])
             plait_strbuf_printf(w->s, "%s[%d,%lld]", p ? "," : "", p, (long long)live[p]);

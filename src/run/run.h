@@ -32,6 +32,8 @@ typedef struct plait_run_list {
     int room, n_commands;
 } plait_run_list;
 
+/* What one step in flight has for itself. Commands point into it, so it is written between steps only: when the step
+ * that used it has ended, and before the next is submitted. */
 typedef struct plait_run_place {
     int64_t *dims;          /* values of the named dims */
     uint64_t *input_sizes;  /* [input] bytes to move */
@@ -66,6 +68,8 @@ typedef struct plait_run_recorded {
     uint64_t keys;
 } plait_run_recorded;
 
+/* Driven by one thread. Everything is allocated when it is created; the lists are filled anew where the context's
+ * arenas are replaced. */
 struct plait_run {
     plait_plan *plan; /* Retained. */
     plait_session_state *state;
