@@ -155,6 +155,7 @@ static plait_status build_copies(plait_model *model, plait_engine *engine) {
     for (int64_t il = 0; il < hp->n_layers; il++) {
         plait_graph_block(g, (int)il);
         for (int which = 0; which < 2; which++) {
+            /* The groups as plan_groups() has made them. */
             int group = hp->is_local[il] ? engine->n_groups - 1 : 0;
             char name[PLAIT_MAX_NAME];
             snprintf(name, sizeof name, "cache.%lld.%s", (long long)il, which ? "v" : "k");

@@ -193,8 +193,7 @@ plait_status plait_model_finish(plait_model *model, plait_engine *engine) {
     *engine = (plait_engine){0};
     PLAIT_TRY(open_tokenizer(model));
     if (model->options.dry) return PLAIT_OK;
-    /* Programs and arenas are what can still fail for want of a device's help; weights come last, as they take longest.
-     */
+    /* A device may still refuse something here; weights come last, as they take longest. */
     PLAIT_TRY(complete(model));
     say_what_fits(model);
     PLAIT_TRY(say_shares(model));

@@ -71,6 +71,7 @@ static plait_status move_one(plait_session *s, const moved *m, const moved *befo
     to->used = true;
     if (shared > 0) {
         plait_sequence *other = &s->sequences[before->seq];
+        /* All of it first, then cut back: truncating knows what windows still have. */
         plait_pages_share(s, other, to, other->length);
         memcpy(to->tokens, other->tokens, (size_t)other->length * sizeof *to->tokens);
         to->length = other->length;

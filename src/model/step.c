@@ -36,6 +36,7 @@ static plait_status check_followers(plait_session *s, const plait_batch_item *it
         plait_sequence *other;
         PLAIT_TRY(plait_error_context(plait_session_sequence(s, item->seqs[k], &other), "item %lld",
                                       (long long)index));
+        /* Only before its first item of the step can a sequence join a leader; later it would have items of its own. */
         bool joins = other->leader < 0 && pending == 0 && equal_so_far(s, first, other);
         if (other->pending != pending || (!joins && other->leader != item->seqs[0]))
             return plait_error(PLAIT_INVALID_ARGUMENT, "item %lld: sequences %d and %d are not equal so far",
@@ -133,9 +134,11 @@ static plait_status write_tokens(plait_session *s, const plait_batch_item *items
         for (int g = 0; g < s->model->engine.n_groups; g++)
             slots[g][i] = sequence->pages[g][position / PLAIT_MODEL_PAGE_LEN] * PLAIT_MODEL_PAGE_LEN +
                           (int32_t)(position % PLAIT_MODEL_PAGE_LEN);
+        /* The last item of a sequence decides whether it has an output: sampling goes on from there. */
         for (int k = 0; k < items[i].n_seqs; k++)
             s->output_of[items[i].seqs[k]] = items[i].wants_output ? s->n_outputs : -1;
         if (!items[i].wants_output) continue;
+        /* Row i of the step's tokens becomes row n_outputs of "hidden". */
         output_rows[s->n_outputs] = (int32_t)i;
         hidden_slots[s->n_outputs] = (int32_t)s->n_outputs;
         s->n_outputs++;
@@ -151,6 +154,7 @@ static plait_status write_pages(plait_session *s) {
     for (int64_t i = 0; i < s->model->options.sequences; i++)
         if (s->sequences[i].used) n = i + 1;
     for (int g = 0; g < s->model->engine.n_groups; g++) {
+        /* Whole lists, as the table's inner dim is constant; an entry of -1 shows no key. */
         size_t list = (size_t)s->model->engine.groups[g].max_list;
         int32_t *table;
         PLAIT_TRY(input(s->layers, s->in_pages[g], &table));
