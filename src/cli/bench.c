@@ -1,4 +1,7 @@
-/* plait bench: speed of prompts and of generation, in tokens per second. */
+/* plait bench: speed of prompts and of generation, in tokens per second. Not here: speed of single ops and devices
+ * (conformance.c, devices.c).
+ *
+ * Tests are named as llama-bench names them: pp is a prompt, tg generation. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -29,7 +32,9 @@ static plait_status make_tokens(bench *b, int64_t n, int64_t n_vocab) {
     return PLAIT_OK;
 }
 
-/* Seconds for a prompt of n tokens, or for generating n, behind `depth` tokens. */
+/* Seconds for a prompt of n tokens, or for generating n, behind `depth` tokens. The time ends when the last result is
+ * on the host. Tokens at the end of generation are chosen by argmax. Each run has a sequence of its own,
+ * so the cache begins empty. */
 static plait_status measure(bench *b, int64_t n, int64_t depth, bool prompt, double *out_seconds) {
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(b->session, &seq));
@@ -56,6 +61,8 @@ static int by_value(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Rates go out in the order of the runs; the median is what a single disturbed run does not move. Printed at once,
+ * since tests may take minutes. */
 static plait_status row(bench *b, const plait_cli_values *values, const char *kind, int64_t n, bool first,
                         plait_strbuf *json) {
     int64_t repeats = values->repeats ? values->repeats : 5;
@@ -83,6 +90,7 @@ static plait_status row(bench *b, const plait_cli_values *values, const char *ki
     return status;
 }
 
+/* One session for all tests: plans and memory are made once. */
 static plait_status run_rows(plait_model *model, const plait_cli_values *values, int64_t n_prompt,
                              int64_t n) {
     bench b = {0};
@@ -105,6 +113,7 @@ static plait_status run_rows(plait_model *model, const plait_cli_values *values,
     return status;
 }
 
+/* Only as much context as the tests fill, unless --ctx says otherwise. */
 static void need_context(plait_model_options *options, const void *user) {
     const int64_t *needed = user;
     if (options->context == 0) options->context = *needed;

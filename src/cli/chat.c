@@ -22,6 +22,8 @@ typedef struct chat {
     size_t at, n;
 } chat;
 
+/* Text goes through the JSON writer, so nothing in it can end the message. A failure stays in the buffer, for
+ * plait_strbuf_status. */
 static void add_message(chat *c, const char *role, const char *text, size_t n) {
     plait_strbuf_printf(&c->messages, "%s{\"role\":\"%s\",\"content\":", c->messages.length > 1 ? "," : "",
                         role);
@@ -29,6 +31,7 @@ static void add_message(chat *c, const char *role, const char *text, size_t n) {
     plait_strbuf_append_char(&c->messages, '}');
 }
 
+/* Takes back what was added, after a failure. */
 static void cut_messages(chat *c, size_t length) {
     c->messages.length = length;
     if (c->messages.bytes) c->messages.bytes[length] = '\0';
@@ -43,6 +46,7 @@ static plait_status begin(chat *c) {
     return plait_strbuf_status(&c->messages);
 }
 
+/* The whole conversation each time: a template may look at any message, and some change old ones. */
 static plait_status render(chat *c, plait_tokens *out) {
     size_t length = c->messages.length;
     plait_strbuf_append_char(&c->messages, ']');
@@ -70,6 +74,8 @@ static plait_status rewind_to(chat *c, size_t *n) {
     return plait_session_truncate(c->g.session, c->g.seq, 0);
 }
 
+/* What does not fit is refused whole. No message is dropped silently: the model would forget without anybody
+ * knowing. */
 static plait_status feed(chat *c, const plait_tokens *prompt) {
     plait_model_facts facts;
     plait_model_describe(*c->g.model, &facts);
@@ -85,6 +91,8 @@ static plait_status feed(chat *c, const plait_tokens *prompt) {
     return plait_cli_generation_feed(&c->g, prompt->ids + n, prompt->n - n);
 }
 
+/* The answer enters the conversation as text, so the next prompt may tokenise it otherwise than it was made;
+ * common_tokens finds how far both agree. */
 static plait_status answer(chat *c) {
     plait_tokens prompt = {0};
     plait_status status = render(c, &prompt);
@@ -115,6 +123,7 @@ static plait_status turn(chat *c, const char *text, size_t n) {
     return PLAIT_OK;
 }
 
+/* Everything but answers goes to stderr. */
 static void print_help(void) {
     fputs("/clear  begin a new conversation\n/stats  speed of the last answer\n/help   this text\n"
           "/quit   end (also Ctrl-D)\n"
@@ -122,7 +131,7 @@ static void print_help(void) {
           stderr);
 }
 
-/* A line that begins with '/'. */
+/* A line that begins with '/'. A message cannot begin with '/' for that reason. */
 static plait_status command(chat *c, const char *line, bool *quit) {
     if (strcmp(line, "/quit") == 0 || strcmp(line, "/exit") == 0)
         *quit = true;
@@ -137,7 +146,8 @@ static plait_status command(chat *c, const char *line, bool *quit) {
     return PLAIT_OK;
 }
 
-/* The next byte of standard input; EOF at its end, INTERRUPTED after Ctrl-C. */
+/* The next byte of standard input; EOF at its end, INTERRUPTED after Ctrl-C. read and not stdio, because stdio's buffer
+ * would hide input from the wait. */
 static int next_byte(chat *c) {
     if (c->at == c->n) {
         if (!plait_cli_wait_for_input()) return INTERRUPTED;
@@ -179,6 +189,7 @@ static bool read_message(chat *c, plait_strbuf *text) {
     }
 }
 
+/* Ctrl-C during an answer keeps what was made of it, in a terminal; from a pipe it ends the conversation. */
 static plait_status converse(chat *c, plait_strbuf *text) {
     bool quit = false;
     PLAIT_TRY(begin(c));

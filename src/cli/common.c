@@ -40,6 +40,7 @@ int plait_cli_usage(const char *format, ...) {
     return PLAIT_EXIT_USAGE;
 }
 
+/* The library has found the wrong usage and left the message. */
 int plait_cli_usage_error(void) {
     plait_cli_fail(PLAIT_INVALID_ARGUMENT);
     return PLAIT_EXIT_USAGE;
@@ -47,6 +48,7 @@ int plait_cli_usage_error(void) {
 
 /* ---- results ---- */
 
+/* After each write: somebody may read a pipe while the program still computes. */
 plait_status plait_cli_flush(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return PLAIT_OK;
     return plait_error(PLAIT_IO, "standard output: cannot write: %s", strerror(errno));
@@ -58,6 +60,7 @@ plait_status plait_cli_write(const void *bytes, size_t n_bytes) {
     return plait_cli_flush();
 }
 
+/* The buffer is released either way. */
 plait_status plait_cli_emit(plait_strbuf *text) {
     plait_status status = plait_strbuf_status(text);
     if (status == PLAIT_OK) status = plait_cli_write(plait_strbuf_text(text), text->length);
@@ -73,8 +76,10 @@ void plait_cli_print_ids(plait_strbuf *out, const plait_token *ids, size_t n) {
 
 /* ---- Ctrl-C ---- */
 
+/* How often Ctrl-C came since it was cleared last. The handler is all that writes it beside _clear. */
 static volatile sig_atomic_t interrupts;
 
+/* The second one ends the program with the status that shells give to SIGINT. Only calls that are safe in a handler. */
 static void on_interrupt(int signal_number) {
     (void)signal_number;
     if (interrupts++) _exit(130);
@@ -111,6 +116,7 @@ void plait_cli_clear_interrupt(void) {
 
 /* ---- logging ---- */
 
+/* Lines below INFO are for those who debug the library. */
 static void log_line(void *user, plait_log_level level, const char *line) {
     (void)user;
     if (level >= PLAIT_LOG_INFO)

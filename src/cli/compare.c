@@ -1,13 +1,18 @@
 /* plait plan --compare: what a trace says beside what was predicted, as text and as JSON. Not here: the comparison
- * (model/compare.c). */
+ * (model/compare.c), names of queues and forms of times (explain).
+ *
+ * Names come from files and go through plait_explain_clean, which leaves nothing that a terminal obeys. Times are in ns
+ * in JSON. */
 #include "cli/compare.h"
 
 #include "base/status.h"
 
 #include <stdlib.h>
 
+/* Of each list in text; JSON has all. */
 enum { MOST_LINES = 20, NAME_WIDTH = 40 };
 
+/* Queues are numbered through all devices of the context, PLAIT_DEVICE_QUEUES for each. */
 static const char *device_of(const plait_comparison *c, uint32_t queue) {
     return c->plans[0]->context->devices[queue / PLAIT_DEVICE_QUEUES].device->name;
 }
@@ -18,7 +23,7 @@ static const char *queue_of(const plait_comparison *c, uint32_t queue) {
 
 /* ---- text ---- */
 
-/* Text to the right of what is there, at least `width` wide. */
+/* Text to the right of what is there, at least `width` wide. `cell` is emptied; a failure in it moves to s. */
 static void add_cell(plait_strbuf *s, plait_strbuf *cell, int width, bool left) {
     int n = (int)cell->length, pad = n < width ? width - n : 0;
     plait_strbuf_inherit(s, cell);
@@ -31,6 +36,7 @@ static void add_time(plait_strbuf *s, plait_strbuf *cell, double ns) {
     add_cell(s, cell, 10, false);
 }
 
+/* Measured by predicted: above 1 the plan was too hopeful. "-" where one side has nothing. */
 static void add_factor(plait_strbuf *s, plait_strbuf *cell, double measured_ns, double predicted_ns) {
     if (predicted_ns > 0 && measured_ns > 0)
         plait_strbuf_printf(cell, "%.2f", measured_ns / predicted_ns);
@@ -39,6 +45,7 @@ static void add_factor(plait_strbuf *s, plait_strbuf *cell, double measured_ns, 
     add_cell(s, cell, 9, false);
 }
 
+/* A trace of another model would compare nonsense without a sign; unknown names are that sign. */
 static void print_steps(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_append(s, "steps:");
     for (int p = 0; p < c->n_plans; p++) {
@@ -54,6 +61,7 @@ static void print_steps(const plait_comparison *c, plait_strbuf *s) {
                             (unsigned long long)(c->n_spans - c->n_known), (unsigned long long)c->n_spans);
 }
 
+/* Queues that nothing happened on are left out. */
 static void print_queues(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf cell;
     plait_strbuf_init(&cell, 0);
@@ -72,6 +80,7 @@ static void print_queues(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_deinit(&cell);
 }
 
+/* One buffer serves all cells of a row. */
 static void print_row(const plait_comparison *c, const plait_compared_row *row, plait_strbuf *s) {
     plait_strbuf cell;
     plait_strbuf_init(&cell, 0);
@@ -88,6 +97,7 @@ static void print_row(const plait_comparison *c, const plait_compared_row *row, 
     plait_strbuf_deinit(&cell);
 }
 
+/* Rows come in order of their difference. */
 static void print_differences(const plait_comparison *c, plait_strbuf *s) {
     size_t n = 0, rest = 0;
     plait_strbuf_printf(s, "\n%-*s predicted  measured   factor   times  where\n", NAME_WIDTH,
@@ -102,6 +112,7 @@ static void print_differences(const plait_comparison *c, plait_strbuf *s) {
     if (rest) plait_strbuf_printf(s, "and %zu smaller ones (--json has all)\n", rest);
 }
 
+/* What only one side has: nodes that never ran, and spans that no plan knows. */
 static void print_missing(const plait_comparison *c, plait_strbuf *s) {
     size_t n = 0;
     for (size_t i = 0; i < c->n_rows; i++) {
@@ -134,6 +145,7 @@ static void print_missing(const plait_comparison *c, plait_strbuf *s) {
 
 /* ---- JSON ---- */
 
+/* Names of queues are the program's own and need no escaping. */
 static void json_place(const plait_comparison *c, uint32_t queue, plait_strbuf *s) {
     plait_strbuf_append(s, "\"device\":");
     plait_strbuf_json_string(s, device_of(c, queue));
@@ -187,6 +199,7 @@ static void json_strangers(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_append_char(s, ']');
 }
 
+/* The form is documented in the help of plan and in docs/command-line.md. */
 static void print_json(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_append(s, "{\"steps\":{");
     for (int p = 0; p < c->n_plans; p++) {
@@ -207,6 +220,7 @@ static void print_json(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_append(s, "}\n");
 }
 
+/* The text of the trace is freed before anything is printed; the comparison has copies of the names. */
 plait_status plait_cli_compare(const plait_plan *const *plans, int n_plans, const char *path, bool json,
                                plait_strbuf *out) {
     plait_comparison comparison;

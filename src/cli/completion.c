@@ -1,5 +1,8 @@
-/* plait completion: completions for shells, made from the tables of commands and options. Hidden: what it prints is in
- * the folder completions, and a test holds that it is current. */
+/* plait completion: completions for shells, made from the tables of commands and options. Not here: the texts
+ * themselves (each command's file). Hidden: what it prints is in the folder completions, and a test holds that it is
+ * current.
+ *
+ * Where a value has no fixed words, files are completed. */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -16,6 +19,7 @@ static void each_option(const plait_cli_command *command,
     visit(out, command, &plait_cli_help_option);
 }
 
+/* Hidden ones are left out, as from help. */
 static void each_command(void (*visit)(plait_strbuf *, const plait_cli_command *), plait_strbuf *out) {
     for (size_t i = 0; plait_cli_commands[i]; i++)
         if (!plait_cli_commands[i]->hidden) visit(out, plait_cli_commands[i]);
@@ -33,6 +37,7 @@ static void bash_name(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_printf(out, " %s", command->name);
 }
 
+/* bash shows words only, so the texts are left out. */
 static void bash_option(plait_strbuf *out, const plait_cli_command *command, const plait_cli_option *row) {
     (void)command;
     plait_strbuf_printf(out, " %s", row->name);
@@ -44,6 +49,7 @@ static void bash_case(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_append(out, "\" ;;\n");
 }
 
+/* `before` decides first: the word behind --split is a mode whatever the command is. */
 static void bash(plait_strbuf *out) {
     plait_strbuf_append(
         out, "# Completion of plait for bash, made by `plait completion bash`.\n"
@@ -73,7 +79,8 @@ static void bash(plait_strbuf *out) {
 
 /* ---- zsh ---- */
 
-/* Text between single quotes; brackets and colons mean something to _arguments. */
+/* Text between single quotes; brackets and colons mean something to _arguments. `special` are characters that get a
+ * backslash. */
 static void quoted(plait_strbuf *out, const char *text, const char *special) {
     for (; *text; text++) {
         if (*text == '\'')
@@ -85,6 +92,7 @@ static void quoted(plait_strbuf *out, const char *text, const char *special) {
     }
 }
 
+/* '*' in front lets an option be given again. */
 static void zsh_option(plait_strbuf *out, const plait_cli_command *command, const plait_cli_option *row) {
     (void)command;
     plait_strbuf_printf(out, " \\\n            '%s%s[", row->kind == PLAIT_CLI_LIST ? "*" : "", row->name);
@@ -114,6 +122,7 @@ static void zsh_name(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_append(out, "'\n");
 }
 
+/* Words are shifted so that _arguments sees the command as the program. */
 static void zsh(plait_strbuf *out) {
     plait_strbuf_append(out,
                         "#compdef plait\n# Completion of plait for zsh, made by `plait completion zsh`.\n"
@@ -141,6 +150,7 @@ static void fish_name(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_append(out, "'\n");
 }
 
+/* -l and -s are fish's for long and short names; -r wants a value, -f takes no files. */
 static void fish_option(plait_strbuf *out, const plait_cli_command *command, const plait_cli_option *row) {
     bool is_long = row->name[1] == '-';
     plait_strbuf_printf(out, "complete -c plait -n '__fish_seen_subcommand_from %s' %s %s", command->name,

@@ -1,5 +1,6 @@
-/* plait conformance: the suite that every kind of device must pass, on one device. What failed goes to stdout at once; at
- * the end a table of the groups, what is lacking and why, and the times, when asked for. */
+/* plait conformance: the suite that every kind of device must pass, on one device. What failed goes to stdout at once;
+ * at the end a table of the groups, what is lacking and why, and the times, when asked for. Not here: the checks
+ * (src/conformance). */
 #include "cli/cli.h"
 
 #include "base/log.h"
@@ -10,8 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Beyond these numbers groups and reasons are counted together; texts are cut for the listing, and whole in the JSON
+ * file. */
 enum { MAX_GROUPS = 20, MAX_REASONS = 60, SHOWN_REASONS = 12, NAME_BYTES = 80, REASON_BYTES = 200 };
 
+/* counts: by outcome, in the order of plait_conformance_outcome. worst: the largest error as a part of its bound. */
 typedef struct group {
     char name[24];
     int counts[3];
@@ -19,6 +23,7 @@ typedef struct group {
     char worst_name[NAME_BYTES];
 } group;
 
+/* `first`: the check that gave it first, as an example. */
 typedef struct reason {
     char text[REASON_BYTES], first[NAME_BYTES];
     int n;
@@ -37,6 +42,7 @@ typedef struct listing {
 
 /* ---- while it runs ---- */
 
+/* The group is the part of the name before the first slash. */
 static group *group_of(listing *l, const char *name) {
     size_t n = strcspn(name, "/");
     for (int i = 0; i < l->n_groups; i++)
@@ -46,6 +52,7 @@ static group *group_of(listing *l, const char *name) {
     return g;
 }
 
+/* Reasons are compared by what is kept of them. */
 static void count_reason(listing *l, const plait_conformance_result *r) {
     for (int i = 0; i < l->n_reasons; i++)
         if (strncmp(l->reasons[i].text, r->message, REASON_BYTES - 1) == 0) {
@@ -62,12 +69,14 @@ static void count_reason(listing *l, const plait_conformance_result *r) {
     new_reason->n = 1;
 }
 
+/* ns to us; bytes and flop by ns are GB/s and GFLOP/s. */
 static void add_time(listing *l, const plait_conformance_result *r) {
     if (r->launch_ns <= 0) return;
     plait_strbuf_printf(&l->times, "%-44s %10.1f %9.2f %9.2f %8.0f%%\n", r->name, r->launch_ns / 1e3,
                         r->bytes / r->launch_ns, r->flop / r->launch_ns, 100 * r->share_of_limit);
 }
 
+/* At once and not at the end: a run may be long, or never end on a broken device. */
 static plait_status print_failure(const plait_conformance_result *r) {
     plait_strbuf line;
     plait_strbuf_init(&line, 0);
@@ -75,6 +84,8 @@ static plait_status print_failure(const plait_conformance_result *r) {
     return plait_cli_emit(&line);
 }
 
+/* False ends the run: after Ctrl-C, or when stdout cannot be written. The number of checks is not known before, so
+ * progress only shows that it goes on. */
 static bool show(void *user, const plait_conformance_result *r) {
     listing *l = user;
     group *g = group_of(l, r->name);
@@ -92,6 +103,7 @@ static bool show(void *user, const plait_conformance_result *r) {
 
 /* ---- afterwards ---- */
 
+/* counts in the order passed, failed, lacking. */
 static void table(const listing *l, const plait_conformance_summary *s, plait_strbuf *out) {
     plait_strbuf_printf(out, "%s: %s\n\n%-10s %7s %7s %8s   %s\n", l->values->positional[0],
                         s->info.description, "group", "passed", "failed", "lacking", "worst, of its bound");
@@ -104,7 +116,7 @@ static void table(const listing *l, const plait_conformance_summary *s, plait_st
     plait_strbuf_printf(out, "%-10s %7d %7d %8d\n", "all", s->passed, s->failed, s->lacking);
 }
 
-/* The reasons that most checks give, one a line. */
+/* The reasons that most checks give, one a line. The counts are used up by it. */
 static void lacking(listing *l, plait_strbuf *out) {
     int shown = 0, rest = l->n_other;
     if (l->n_reasons) plait_strbuf_append(out, "\nlacking\n");
@@ -121,6 +133,7 @@ static void lacking(listing *l, plait_strbuf *out) {
     if (rest) plait_strbuf_printf(out, "%7d for other reasons, which --json has\n", rest);
 }
 
+/* Beside the limits that were measured on the same device in the same run. */
 static void times(const listing *l, const plait_conformance_summary *s, plait_strbuf *out) {
     if (!l->values->bench) return;
     plait_strbuf_printf(out, "\nmeasured limits: %.2f GB/s, %.2f GFLOP/s\n\n%-44s %10s %9s %9s %9s\n",
@@ -130,6 +143,7 @@ static void times(const listing *l, const plait_conformance_summary *s, plait_st
     plait_strbuf_inherit(out, &l->times);
 }
 
+/* A failed write stands in front of the cancellation that it caused. */
 static plait_status check(listing *l, plait_conformance_summary *summary) {
     plait_conformance_options options = {.struct_bytes = sizeof options,
                                          .only = l->values->only,
@@ -150,6 +164,7 @@ static plait_status check(listing *l, plait_conformance_summary *summary) {
     return plait_cli_emit(&text);
 }
 
+/* Failed checks are a failure of the command, though the suite itself ran well. */
 static int run(const plait_cli_values *values) {
     static listing l; /* large for a stack */
     plait_conformance_summary summary = {0};

@@ -1,4 +1,5 @@
-/* A conversation through the model's own chat template, to token ids: the library's chat, made for one prompt. */
+/* A conversation through the model's own chat template, to token ids: the library's chat, made for one prompt. Not
+ * here: reading and keeping conversations (chat.c). */
 #include "cli/cli.h"
 
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* plait devices: what this machine has, by kind of device, and how fast it is. */
+/* plait devices: what this machine has, by kind of device, and how fast it is. Not here: measuring (cost), whether
+ * results are right (conformance.c). */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -12,6 +13,7 @@ typedef struct listing {
     bool json, again, any_device;
 } listing;
 
+/* A member behind others: the comma comes first. */
 static void bytes_json(plait_strbuf *out, const char *name, uint64_t value) {
     plait_strbuf_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
 }
@@ -23,8 +25,10 @@ static void text_json(plait_strbuf *out, const char *name, const char *value) {
 
 /* ---- figures ---- */
 
+/* In the order of plait_figures_source. */
 static const char *const sources[] = {"stated", "cached", "measured"};
 
+/* By the list of all figures, so that a new one cannot be forgotten. */
 static void figures_json(plait_strbuf *out, const plait_device_figures *f, plait_figures_source source) {
     plait_strbuf_printf(out, ",\"figures\":{\"source\":\"%s\"", sources[source]);
 #define PRINT(name) bytes_json(out, #name, f->name);
@@ -50,6 +54,7 @@ static void figures_text(plait_strbuf *out, const plait_device_figures *f, plait
 
 /* ---- devices and kinds ---- */
 
+/* The object stays open for what follows. */
 static void facts_json(plait_strbuf *out, const plait_device_info *info) {
     plait_strbuf_append(out, "{\"name\":");
     plait_strbuf_json_string(out, info->name);
@@ -64,6 +69,7 @@ static void facts_json(plait_strbuf *out, const plait_device_info *info) {
                         info->unified_memory ? "true" : "false");
 }
 
+/* Free memory first: it is what decides about fitting. */
 static void facts_text(plait_strbuf *out, const plait_device_info *info) {
     plait_strbuf_printf(out, "%-10s %s; memory ", info->name, info->description);
     plait_strbuf_bytes(out, info->memory_free_bytes);
@@ -91,7 +97,8 @@ static plait_status add_device(listing *l, plait_device *device) {
     return PLAIT_OK;
 }
 
-/* A kind: its line, and the device that it makes without options, or why it makes none. */
+/* A kind: its line, and the device that it makes without options, or why it makes none. The device is made even when it
+ * is not listed, to tell whether the kind is available. */
 static void add_kind(listing *l, const plait_device_vtable *kind, bool first, bool with_device) {
     plait_logger logger = plait_cli_logger();
     plait_device *device = NULL;
@@ -125,6 +132,7 @@ static int add_listed(listing *l, const plait_cli_values *values) {
     return exit_status;
 }
 
+/* Kinds and devices are found together and printed one after the other. */
 static plait_status print(listing *l) {
     plait_strbuf out;
     plait_strbuf_init(&out, 0);
@@ -138,6 +146,7 @@ static plait_status print(listing *l) {
     return plait_cli_emit(&out);
 }
 
+/* A kind that fails is listed with its reason and is no failure of the command. */
 static int run(const plait_cli_values *values) {
     listing l = {.json = values->json, .again = values->measure};
     int exit_status = PLAIT_EXIT_OK;

@@ -1,5 +1,8 @@
 /* plait doctor: what this machine can do, and how to mend what is missing. Each check is a function that prints its
- * finding; a check that fails says what to do about it, and makes the exit status 1. */
+ * finding; a check that fails says what to do about it, and makes the exit status 1. Not here: figures of devices
+ * (devices.c), whether a device is right (conformance.c).
+ *
+ * A check needs no privileges and changes nothing. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -14,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* NOTE works, but could be better; only BAD counts for the exit status. */
 typedef enum finding { FINE, NOTE, BAD } finding;
 
 typedef struct report {
@@ -37,6 +41,7 @@ static void say(report *r, finding kind, const char *what, const char *format, .
 
 /* ---- checks ---- */
 
+/* A kind that is not there is normal, apart from the CPU, without which nothing runs. */
 static void check_devices(report *r) {
     plait_logger logger = plait_cli_logger();
     for (int i = 0; i < plait_device_kind_count(); i++) {
@@ -53,6 +58,7 @@ static void check_devices(report *r) {
     }
 }
 
+/* A mask or quota is often set by a container without anybody knowing. */
 static void check_processors(report *r) {
     int usable = plait_os_processors();
     long all = sysconf(_SC_NPROCESSORS_ONLN);
@@ -66,7 +72,7 @@ static void check_processors(report *r) {
         say(r, FINE, "processors", "%d", usable);
 }
 
-/* What a share of the machine could be. */
+/* What a share of the machine could be. Processors are sorted by core, so the first of each core is counted. */
 static void check_topology(report *r) {
     plait_topology t;
     char kinds[256] = "one speed";
@@ -88,6 +94,7 @@ static void check_topology(report *r) {
     plait_topology_deinit(&t);
 }
 
+/* Below 1 GiB free hardly a model fits. */
 static void check_memory(report *r) {
     uint64_t total = plait_os_memory_total(), available = plait_os_memory_available();
     finding kind = available < (1u << 30) ? NOTE : FINE;
@@ -97,6 +104,7 @@ static void check_memory(report *r) {
                      : "");
 }
 
+/* The figures of devices are kept there; without it they are measured each time. */
 static void check_cache(report *r) {
     char *path;
     if (plait_os_cache_dir(&path) != PLAIT_OK) {
@@ -111,7 +119,7 @@ static void check_cache(report *r) {
     free(path);
 }
 
-/* Huge pages spare the processor work when large weights are read. */
+/* Huge pages spare the processor work when large weights are read. Linux only: without the file nothing is said. */
 static void check_huge_pages(report *r) {
     char text[128] = "";
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
@@ -129,6 +137,8 @@ static void check_huge_pages(report *r) {
 
 /* ---- speed of memory ---- */
 
+/* 64 MiB for each processor, above the caches of most machines; the best of 8 attempts, since others may use the
+ * machine. */
 enum { READ_BYTES = 1 << 26, READ_ATTEMPTS = 8 };
 
 typedef struct reading {
@@ -138,6 +148,8 @@ typedef struct reading {
     uint64_t sum;
 } reading;
 
+/* Eight sums at a time, so that additions do not wait for each other; the sum is kept so that no compiler drops the
+ * loop. */
 static void *read_words(void *argument) {
     reading *r = argument;
     uint64_t sums[8] = {0};
@@ -147,7 +159,8 @@ static void *read_words(void *argument) {
     return NULL;
 }
 
-/* Seconds that the processors need to read all words together, each its part. */
+/* Seconds that the processors need to read all words together, each its part. A thread that does not start is replaced
+ * by the caller, which only makes the figure lower. */
 static double read_together(reading *readings, int n, const uint64_t *words) {
     uint64_t begin = plait_time_ns();
     for (int i = 0; i < n; i++) {
@@ -181,6 +194,7 @@ static void check_bandwidth(report *r) {
         best, best);
 }
 
+/* All findings are printed before the status is decided. */
 static int run(const plait_cli_values *values) {
     report r = {0};
     (void)values;

@@ -1,9 +1,11 @@
-/* plait embed: the hidden state behind the last norm, of the last token of a text. */
+/* plait embed: the hidden state behind the last norm, of the last token of a text. Not here: pooling over tokens, and
+ * scaling to length 1. */
 #include "cli/cli.h"
 
 #include "base/status.h"
 #include "gguf/describe.h"
 
+/* The shortest digits that read back as the same float32. */
 static void print_values(plait_strbuf *out, const float *values, int64_t n, char separator) {
     for (int64_t i = 0; i < n; i++) {
         char number[32];
@@ -13,6 +15,7 @@ static void print_values(plait_strbuf *out, const float *values, int64_t n, char
     }
 }
 
+/* The ids are printed too: they tell what the embedding is of. */
 static plait_status print(const plait_cli_values *values, const plait_tokens *ids, const float *embedding,
                           int64_t n) {
     plait_strbuf s;
@@ -30,6 +33,7 @@ static plait_status print(const plait_cli_values *values, const plait_tokens *id
     return plait_cli_emit(&s);
 }
 
+/* The session feeds any number of tokens in steps; only the last one's state is read. */
 static plait_status embed(const plait_cli_values *values, plait_session *session, const plait_tokens *ids) {
     plait_model_facts facts;
     plait_seq seq = 0;

@@ -1,5 +1,6 @@
-/* Generating text: what `run` and `chat` share. Text goes to stdout as it comes, whole characters at a time.
- * Invariant: the sequence holds just the tokens that were fed and made. */
+/* Generating text: what `run` and `chat` share. Text goes to stdout as it comes, whole characters at a time. Not here:
+ * sampling (text/sampler), prompts (prompt.c), opening (open.c). Invariant: the sequence holds just the tokens that
+ * were fed and made. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Greedy unless --temp is given, so that a plain run is repeatable. The seed of the clock only matters with a
+ * temperature. */
 int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *values) {
     plait_sampler_options options;
     *g = (plait_cli_generation){.values = values};
@@ -26,6 +29,8 @@ int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *v
     return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);
 }
 
+/* Also after a loss: the detokenizer's state stays, since the tokens before are the same, and only the tokenizer is a
+ * new one. */
 static plait_status open_session(plait_cli_generation *g, bool text) {
     PLAIT_TRY(plait_cli_session_open(g->values, *g->model, &g->session));
     PLAIT_TRY(plait_session_begin(g->session, &g->seq));
@@ -37,6 +42,7 @@ static plait_status open_session(plait_cli_generation *g, bool text) {
     return PLAIT_OK;
 }
 
+/* One buffer that any token fits into. */
 plait_status plait_cli_generation_open(plait_cli_generation *g, plait_context **context, plait_model **model,
                                        bool text) {
     g->context = context;
@@ -48,6 +54,7 @@ plait_status plait_cli_generation_open(plait_cli_generation *g, plait_context **
     return g->piece ? PLAIT_OK : plait_error_memory("generation", g->piece_bytes);
 }
 
+/* Also for a generation that was only initialised. */
 plait_status plait_cli_generation_close(plait_cli_generation *g, plait_status status) {
     status = plait_cli_session_close(g->values, g->session, status);
     plait_sampler_destroy(g->sampler);
@@ -82,7 +89,8 @@ static plait_status open_again(plait_cli_generation *g, const plait_token *token
 }
 
 /* After a failed call on the session: OK when it was a loss and all is well again. The caller's model and context are
- * new ones then. */
+ * new ones then. The tokens are copied first: they are the session's, which the next try destroys. Each try has fewer
+ * devices, so the tries end. */
 static plait_status go_on(plait_cli_generation *g, plait_status status) {
     bool again = status == PLAIT_DEVICE_LOST;
     if (!again) return status;
@@ -95,6 +103,8 @@ static plait_status go_on(plait_cli_generation *g, plait_status status) {
     return status;
 }
 
+/* Waits for the end, so that the time is that of the work and not of handing it over. After a loss in the middle the
+ * loop goes on behind what the new session has. */
 plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_token *ids, size_t n) {
     plait_logger logger = plait_cli_logger();
     uint64_t begin = plait_time_ns();
@@ -111,6 +121,7 @@ plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_toke
     return status;
 }
 
+/* The text is kept too, for --json and for the conversation. */
 static plait_status show(plait_cli_generation *g, const char *text, size_t n) {
     plait_strbuf_append_n(&g->text, text, n);
     PLAIT_TRY(plait_strbuf_status(&g->text));
@@ -143,6 +154,8 @@ static int64_t room(const plait_cli_generation *g) {
     return plait_min_i64(left, g->values->n);
 }
 
+/* Stops between tokens after Ctrl-C, which is success: what was made is there. An end token
+ * ends the text without being part of it. */
 static plait_status generate(plait_cli_generation *g, int64_t n) {
     for (int64_t i = 0; i < n && !plait_cli_interrupted(); i++) {
         plait_token token = PLAIT_NO_TOKEN;
@@ -159,6 +172,7 @@ static plait_status generate(plait_cli_generation *g, int64_t n) {
     return PLAIT_OK;
 }
 
+/* Bytes of a character that never ended are written last, as the flush gives them. */
 plait_status plait_cli_generate(plait_cli_generation *g) {
     char rest[4];
     g->made.n = 0;

@@ -1,12 +1,14 @@
-/* Help in the terminal, made from the tables. Invariant: no line is wider than 100 bytes unless an option's own text
- * is. */
+/* Help in the terminal, made from the tables. Not here: the texts (each command's file), manual pages (man.c).
+ * Invariant: no line is wider than 100 bytes unless an option's own text is. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* Width of paragraphs, and the column that the texts of options begin in. */
 enum { WIDTH = 96, COLUMN = 26 };
 
+/* A name that reaches into the column pushes its text to the right. */
 static void rows(const char *title, const plait_cli_option *row) {
     if (!row || !row->name) return;
     printf("\n%s\n", title);
@@ -35,6 +37,7 @@ static void paragraphs(const char *text) {
     putchar('\n');
 }
 
+/* printf without checks: whoever calls flushes and sees a failure there. */
 void plait_cli_help(const plait_cli_command *command) {
     if (command) {
         printf("plait %s %s\n\n%s\n", command->name, command->arguments, command->summary);

@@ -1,5 +1,7 @@
-/* plait inspect: what is in a file, and whether this program can run it. What an architecture needs is asked of the model
- * room, by opening the model for planning only. */
+/* plait inspect: what is in a file, and whether this program can run it. What an architecture needs is asked of the
+ * model room, by opening the model for planning only. Not here: reading and describing files (src/gguf).
+ *
+ * Broken files are what this command is for: it shows what can be read, and fails at the end. */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -7,7 +9,8 @@
 
 #include <string.h>
 
-/* Why the file cannot be run, or "" when it can. */
+/* Why the file cannot be run, or "" when it can. Memory for weights is not taken. Everything but a lack of memory here
+ * is a property of the file. */
 static plait_status find_obstacle(const char *path, char out[PLAIT_ERROR_BYTES]) {
     plait_context *context;
     plait_model *model;
@@ -22,6 +25,7 @@ static plait_status find_obstacle(const char *path, char out[PLAIT_ERROR_BYTES])
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
+/* Texts of the file go through the printers of gguf, which make control characters harmless. */
 static void print_text(const plait_cli_values *values, const plait_gguf_description *d, const char *obstacle,
                        plait_strbuf *out) {
     plait_gguf_description_text(d, out);
@@ -62,6 +66,7 @@ static void print_json(const plait_cli_values *values, const plait_gguf_descript
     plait_strbuf_append(out, "}\n");
 }
 
+/* The file is opened twice: once for its metadata as they are, once by the model, with all checks. */
 static plait_status print(const plait_cli_values *values, const plait_gguf *gguf) {
     plait_gguf_description description;
     char obstacle[PLAIT_ERROR_BYTES];

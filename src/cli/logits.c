@@ -1,4 +1,7 @@
-/* plait logits: the logits of every position of a list of ids, as raw float32. */
+/* plait logits: the logits of every position of a list of ids, as raw float32. Not here: text (there is no tokenizer in
+ * it), probabilities.
+ *
+ * A tool for comparing with other programs, so the ids are fed as they are. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -9,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Feeds ids [at, at + n) and writes their logits. */
+/* Feeds ids [at, at + n) and writes their logits. float32 of the host, which is little-endian on every machine that
+ * this program runs on. */
 static plait_status feed(plait_session *session, plait_seq seq, const plait_token *ids, int64_t n,
                          plait_batch_item *items, plait_file_writer *out) {
     plait_model_facts facts;
@@ -26,6 +30,7 @@ static plait_status feed(plait_session *session, plait_seq seq, const plait_toke
     return PLAIT_OK;
 }
 
+/* --step changes how many ids go into one step, at most a batch. */
 static plait_status feed_all(const plait_cli_values *values, plait_model *model, const plait_token *ids,
                              int64_t n, plait_file_writer *out) {
     plait_model_facts facts;
@@ -50,6 +55,7 @@ static plait_status feed_all(const plait_cli_values *values, plait_model *model,
     return status;
 }
 
+/* The file appears under its name at the end only. */
 static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;

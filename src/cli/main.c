@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it. Invariant: exit status 2 for wrong usage, before
- * anything is opened. */
+/* The program: finds the command, parses its options, runs it. Not here: what commands do (a file each), the options
+ * (options.c). Invariant: exit status 2 for wrong usage, before anything is opened. */
 #include "cli/cli.h"
 
 #include <signal.h>
@@ -23,10 +23,12 @@ const plait_cli_command *plait_cli_find_command(const char *name) {
     return NULL;
 }
 
+/* A result that could not be written whole is a failure, also when a buffer is only flushed at the end. */
 static int finish(void) {
     return plait_cli_flush() == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(PLAIT_IO);
 }
 
+/* "plait help COMMAND" and "plait --help". */
 static int help_for(int argc, char **argv) {
     const plait_cli_command *command = argc > 2 ? plait_cli_find_command(argv[2]) : NULL;
     if (argc > 2 && !command)

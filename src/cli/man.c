@@ -1,5 +1,7 @@
-/* plait man: manual pages in roff, made from the tables of commands and options. Hidden: what it prints is in docs/man,
- * and a test holds that it is current. Macros: groff_man(7). */
+/* plait man: manual pages in roff, made from the tables of commands and options. Not here: help in the terminal
+ * (help.c). Hidden: what it prints is in docs/man, and a test holds that it is current. Macros: groff_man(7).
+ *
+ * No date is in the pages, because a generated file has to be the same on any day. */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -20,6 +22,7 @@ static void roff(plait_strbuf *out, const char *text, bool at_start) {
     }
 }
 
+/* A paragraph has at most 4095 bytes, which is far above those of the table. */
 static void paragraphs(plait_strbuf *out, const char *text) {
     while (*text) {
         const char *end = strstr(text, "\n\n");
@@ -35,6 +38,7 @@ static void paragraphs(plait_strbuf *out, const char *text) {
     }
 }
 
+/* A tagged paragraph for each option: name in bold, value in italics. */
 static void rows(plait_strbuf *out, const char *title, const plait_cli_option *row) {
     if (!row || !row->name) return;
     plait_strbuf_printf(out, ".SH %s\n", title);
@@ -53,6 +57,7 @@ static void rows(plait_strbuf *out, const char *title, const plait_cli_option *r
     }
 }
 
+/* An empty suffix is the page of the program. */
 static void heading(plait_strbuf *out, const char *suffix, const char *summary) {
     plait_strbuf_printf(out, ".TH \"PLAIT%s%s\" 1 \"\" \"plait %s\"\n.SH NAME\n", suffix[0] ? "-" : "",
                         suffix, PLAIT_VERSION);
@@ -63,6 +68,7 @@ static void heading(plait_strbuf *out, const char *suffix, const char *summary) 
     plait_strbuf_append(out, "\n.SH SYNOPSIS\n");
 }
 
+/* .nf keeps the lines as they are. */
 static void examples(plait_strbuf *out, const char *text) {
     if (!text) return;
     plait_strbuf_append(out, ".SH EXAMPLES\n.nf\n");
@@ -70,6 +76,7 @@ static void examples(plait_strbuf *out, const char *text) {
     plait_strbuf_append(out, ".fi\n");
 }
 
+/* The same for all commands: cli.h. */
 static void exit_status(plait_strbuf *out) {
     plait_strbuf_append(out,
                         ".SH EXIT STATUS\n0: done; 1: failed, one line on standard error says what, where, "
@@ -93,6 +100,7 @@ static void command_page(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_append(out, ".SH SEE ALSO\n.BR plait (1)\n");
 }
 
+/* The options that computing commands share are listed once here, and in each of their pages too. */
 static void program_page(plait_strbuf *out) {
     heading(out, "", "runs GGUF language models on all the devices at hand");
     plait_strbuf_append(

@@ -1,5 +1,9 @@
-/* Opening what commands work on, by the options that every computing command takes: context, model, session.
- * Invariant: options are checked before anything is opened, so that wrong usage costs nothing. */
+/* Opening what commands work on, by the options that every computing command takes: context, model, session. Not here:
+ * what is planned and fitted (model), lists of devices (device). Invariant: options are checked before anything is
+ * opened, so that wrong usage costs nothing.
+ *
+ * Functions that return int have printed what is wrong and return an exit status; those that return plait_status have
+ * left a message. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -12,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bounds that no machine reaches, against typing errors; spans of a trace: those of some thousand steps of a model with
+ * dozens of layers. */
 enum { MOST_THREADS = 4096, MOST_BATCH = 65536, TRACE_SPANS = 1 << 17 };
 
 /* ---- checking options ---- */
 
+/* "KEYS,VALUES", or one type for both. */
 static int parse_kv(const char *text, plait_model_options *options) {
     char first[32];
     const char *comma = strchr(text, ',');
@@ -39,13 +46,14 @@ static int parse_switch(const char *name, const char *text, bool *out_off) {
     return PLAIT_EXIT_OK;
 }
 
+/* Counts are 0 or more already. */
 static int check_range(const char *name, int64_t value, int64_t most) {
     if (value <= most) return PLAIT_EXIT_OK;
     return plait_cli_usage("%s: %lld is too many, at most %lld", name, (long long)value, (long long)most);
 }
 
 /* One size for every device, or a size for each. `margins` has room for every device, and is left alone without
- * --fit-margin. */
+ * --fit-margin. An item of 64 bytes or more stays empty here, and an empty one is no size. */
 static int read_margins(const plait_cli_values *values, int n_devices, uint64_t *margins,
                         plait_model_options *options) {
     const char *text = values->fit_margin;
@@ -133,7 +141,8 @@ static int read_options(const plait_cli_values *values, plait_model_options *out
     return status;
 }
 
-/* Pins "PATTERN=DEVICE"; the patterns live in `copies`, one string for each. */
+/* Pins "PATTERN=DEVICE"; the patterns live in `copies`, one string for each. The last '=' separates, as patterns may
+ * hold one. Devices go by the names of the context, so they can only be checked once it is open. */
 static int parse_pins(const plait_cli_values *values, plait_context *context, plait_pin *pins,
                       char **copies) {
     for (int i = 0; i < values->n_pins; i++) {
@@ -153,6 +162,7 @@ static int parse_pins(const plait_cli_values *values, plait_context *context, pl
 
 /* ---- opening ---- */
 
+/* Before any list of devices is read, because the list may name their kinds. */
 plait_status plait_cli_load_devices(const plait_cli_values *values) {
     for (int i = 0; i < values->n_device_paths; i++)
         PLAIT_TRY(plait_error_context(plait_device_load(values->device_paths[i]), "--device-path"));
@@ -174,6 +184,7 @@ static int open_machine(const plait_cli_values *values, const plait_context_opti
                               : plait_cli_fail(plait_error_context(status, "%s", values->machine));
 }
 
+/* A wrong list of devices is wrong usage; a device that cannot be opened is a failure. */
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
     plait_context_options options = {.logger = plait_cli_logger(),
                                      .threads = (int)values->threads,
@@ -196,10 +207,12 @@ typedef struct spreading {
     uint64_t margins[PLAIT_CLI_MAX_DEVICES];
 } spreading;
 
+/* Also after a failure in the middle: what was not made is NULL. */
 static void spreading_deinit(spreading *s) {
     for (int i = 0; i < PLAIT_CLI_MAX_LIST; i++) free(s->patterns[i]);
 }
 
+/* *options points into *s from here on, so both have to live as long as the call that takes them. */
 static int read_spreading(const plait_cli_values *values, plait_context *context, spreading *s,
                           plait_model_options *options) {
     *s = (spreading){0};
@@ -212,6 +225,7 @@ static int read_spreading(const plait_cli_values *values, plait_context *context
     return exit_status;
 }
 
+/* The options are only read while the model opens. */
 static int open_model(const plait_cli_values *values, plait_model_options *options, plait_context *context,
                       plait_model **out) {
     spreading spread;
@@ -224,6 +238,8 @@ static int open_model(const plait_cli_values *values, plait_model_options *optio
     return exit_status;
 }
 
+/* Options that need no device are read first, those that name devices after the context is open, and the model comes
+ * last. */
 int plait_cli_open(const plait_cli_values *values,
                    void (*adjust)(plait_model_options *options, const void *user), const void *user,
                    plait_context **out_context, plait_model **out_model) {
@@ -248,7 +264,8 @@ void plait_cli_let_kv_fit(plait_model_options *options, const void *unused) {
 
 /* ---- after a loss ---- */
 
-/* Pins and shares of devices that are left; those of the lost ones are gone with them. */
+/* Pins and shares of devices that are left; those of the lost ones are gone with them. devices[d] is the old number of
+ * the device that is d in the new context; it grows, so entries can move in place. */
 static void keep_what_is_left(spreading *s, plait_model_options *options, const int *devices, int n_devices) {
     int n = 0;
     double sum = 0;
@@ -261,6 +278,8 @@ static void keep_what_is_left(spreading *s, plait_model_options *options, const 
     if (sum <= 0) options->ratio = NULL;
 }
 
+/* The new context is made from the old one, which knows the devices that are left; the names of pins are looked up in
+ * the old one for the same reason. */
 plait_status plait_cli_reopen(const plait_cli_values *values, plait_context **context, plait_model **model) {
     int devices[PLAIT_CLI_MAX_DEVICES];
     plait_model_options options;
@@ -300,6 +319,7 @@ plait_status plait_cli_session_open(const plait_cli_values *values, plait_model 
     return status;
 }
 
+/* Through a file that is renamed at the end: whole or not at all. */
 static plait_status write_trace(const char *path, plait_session *session) {
     char *json;
     plait_file_writer out = {.fd = -1};
@@ -312,6 +332,7 @@ static plait_status write_trace(const char *path, plait_session *session) {
     return plait_error_context(status, "--trace");
 }
 
+/* A trace of a failed run would look like a whole one, so none is written. */
 plait_status plait_cli_session_close(const plait_cli_values *values, plait_session *session,
                                      plait_status status) {
     if (session && values->trace && status == PLAIT_OK) status = write_trace(values->trace, session);

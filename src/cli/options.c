@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of help. */
 const plait_cli_option plait_cli_common_options[] = {
     {"-t", "THREADS", PLAIT_CLI_COUNT, PLAIT_CLI_FIELD(threads), 0,
      "threads of cpu devices without threads= (default: all processors)"},
@@ -49,12 +50,14 @@ const plait_cli_option plait_cli_help_option = {"--help", NULL,       PLAIT_CLI_
 
 /* ---- parsing ---- */
 
+/* Names are compared whole: no abbreviations, which would end up in scripts and break with the next option. */
 static const plait_cli_option *find_in(const plait_cli_option *rows, const char *name, size_t length) {
     for (; rows && rows->name; rows++)
         if (strlen(rows->name) == length && strncmp(rows->name, name, length) == 0) return rows;
     return NULL;
 }
 
+/* A command's own row comes first and may replace a common one of the same name. -h is --help without a row. */
 static const plait_cli_option *find_option(const plait_cli_command *command, const char *name,
                                            size_t length) {
     const plait_cli_option *row = find_in(command->options, name, length);
@@ -65,6 +68,7 @@ static const plait_cli_option *find_option(const plait_cli_command *command, con
     return row;
 }
 
+/* Texts are not copied: argv lives as long as the program. */
 static int append(const plait_cli_command *command, const plait_cli_option *row, const char *text,
                   plait_cli_values *values) {
     const char **items = (const char **)(void *)((char *)values + row->offset);
@@ -75,6 +79,7 @@ static int append(const plait_cli_command *command, const plait_cli_option *row,
     return PLAIT_EXIT_OK;
 }
 
+/* `text` is NULL for flags only. An option given twice: the last one counts, for lists both. */
 static int store(const plait_cli_command *command, const plait_cli_option *row, const char *text,
                  plait_cli_values *values) {
     char *field = (char *)values + row->offset, *end;
@@ -104,7 +109,8 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
     return PLAIT_EXIT_USAGE;
 }
 
-/* An argument that is an option: "--name", "--name=value", "-n". A lone "-" and what follows "--" are positional. */
+/* An argument that is an option: "--name", "--name=value", "-n". A lone "-" and what follows "--" are positional. *at
+ * moves on to a value that stands in an argument of its own. Such a value may begin with '-': "-p -1" is a text. */
 static int parse_option(const plait_cli_command *command, int argc, char **argv, int *at,
                         plait_cli_values *values) {
     const char *argument = argv[*at],
@@ -124,6 +130,7 @@ static int parse_option(const plait_cli_command *command, int argc, char **argv,
     return store(command, row, argv[++*at], values);
 }
 
+/* Options and positional arguments may be mixed. */
 int plait_cli_parse(const plait_cli_command *command, int argc, char **argv, plait_cli_values *values) {
     bool only_positional = false;
     for (int i = 0; i < argc; i++) {

@@ -15,6 +15,7 @@
 
 enum { USUAL_WINDOW = 512 };
 
+/* Sums in double over all scored tokens; their number is small enough for plain addition. */
 typedef struct scores {
     plait_session *session;
     plait_model_facts facts;
@@ -24,7 +25,8 @@ typedef struct scores {
     double sum, squares; /* of -log p */
 } scores;
 
-/* -log of the probability that the logits give to the token, in float64. */
+/* -log of the probability that the logits give to the token, in float64. The largest logit is taken out of the
+ * exponents, so none overflows. */
 static double surprise(const float *logits, int64_t n, plait_token token) {
     double sum = 0;
     float most = logits[0];
@@ -34,7 +36,9 @@ static double surprise(const float *logits, int64_t n, plait_token token) {
     return log(sum) + most - logits[token];
 }
 
-/* Feeds tokens [at, at + n) of a window and scores those of the second half that have a successor in it. */
+/* Feeds tokens [at, at + n) of a window and scores those of the second half that have a successor in it. `row` counts
+ * the outputs of the step, which come in the order of the items that want one. The target is the text's own token, also
+ * where BOS replaced a predecessor. */
 static plait_status feed(scores *s, plait_seq seq, const plait_token *tokens, int64_t at, int64_t n) {
     int64_t row = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -57,6 +61,7 @@ static plait_status feed(scores *s, plait_seq seq, const plait_token *tokens, in
     return PLAIT_OK;
 }
 
+/* A new sequence for each window is the empty cache. Steps of --batch tokens change nothing but speed and rounding. */
 static plait_status score_window(scores *s, const plait_token *tokens) {
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(s->session, &seq));
@@ -65,6 +70,7 @@ static plait_status score_window(scores *s, const plait_token *tokens) {
     return plait_session_drop(s->session, seq);
 }
 
+/* most_windows 0: all of them. */
 static plait_status score_text(scores *s, const plait_tokens *tokens, int64_t most_windows) {
     plait_logger logger = plait_cli_logger();
     s->n_windows = (int64_t)tokens->n / s->window;
@@ -84,6 +90,8 @@ static plait_status score_text(scores *s, const plait_tokens *tokens, int64_t mo
     return PLAIT_OK;
 }
 
+/* The error is the standard error of the mean of -log p; that of the perplexity follows from it by the derivative of
+ * exp. */
 static plait_status print(const scores *s, bool json) {
     double n = (double)s->n_scored, mean = s->sum / n;
     double variance = s->n_scored > 1 ? (s->squares / n - mean * mean) / (n - 1) : 0;
@@ -108,6 +116,7 @@ static plait_status print(const scores *s, bool json) {
     return plait_cli_emit(&out);
 }
 
+/* With --ids the ids are taken as they are: no BOS is put in. */
 static plait_status measure(const plait_cli_values *values, plait_model *model, const plait_tokens *tokens) {
     const plait_tokenizer *tokenizer = plait_model_tokenizer(model);
     scores s = {.bos = PLAIT_NO_TOKEN};
@@ -123,6 +132,7 @@ static plait_status measure(const plait_cli_values *values, plait_model *model, 
     return status;
 }
 
+/* Before the first window: ids are targets too, and index the logits. */
 static plait_status check_ids(const plait_model *model, const plait_tokens *tokens) {
     plait_model_facts facts;
     plait_model_describe(model, &facts);
@@ -133,6 +143,7 @@ static plait_status check_ids(const plait_model *model, const plait_tokens *toke
     return PLAIT_OK;
 }
 
+/* The usual window of llama-perplexity, where --ctx does not say another. */
 static void set_window(plait_model_options *options, const void *user) {
     (void)user;
     if (options->context == 0) options->context = USUAL_WINDOW;

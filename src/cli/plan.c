@@ -1,4 +1,5 @@
-/* plait plan: what would run where, why, and what it costs, without taking memory for it. */
+/* plait plan: what would run where, why, and what it costs, without taking memory for it. Not here: planning and its
+ * proofs (plan), what --compare prints (compare.c). */
 #include "cli/compare.h"
 
 #include "base/os.h"
@@ -13,10 +14,12 @@
 static const char *const names[] = {"layers", "argmax", "best", "logits"};
 enum { N_PLANS = 4 };
 
+/* 0 is the plan of the layers; the tails follow in the order of `names`. */
 static const plait_plan *plan_at(const plait_model *model, int i) {
     return i == 0 ? plait_model_plan(model) : plait_model_tail_plan(model, i - 1);
 }
 
+/* "the same again" are the options that give this plan without fitting, for scripts. */
 static void print_memory(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
     plait_strbuf_printf(out,
                         "%s, %lld layers, context %lld, steps of up to %lld tokens\n"
@@ -33,6 +36,7 @@ static void print_memory(const plait_model *model, const plait_model_facts *f, p
     plait_strbuf_append_char(out, '\n');
 }
 
+/* Without the line ends at its end, so that JSON and text can go on behind it. */
 static plait_status append(plait_status (*print)(const plait_plan *, char **), const plait_plan *plan,
                            plait_strbuf *out) {
     char *text;
@@ -44,6 +48,7 @@ static plait_status append(plait_status (*print)(const plait_plan *, char **), c
     return PLAIT_OK;
 }
 
+/* An empty line before each plan. */
 static plait_status print_text(const plait_model *model, const plait_model_facts *facts, plait_strbuf *out) {
     print_memory(model, facts, out);
     for (int i = 0; i < N_PLANS; i++) {
@@ -54,6 +59,7 @@ static plait_status print_text(const plait_model *model, const plait_model_facts
     return PLAIT_OK;
 }
 
+/* The plans print themselves; a plan that cannot be printed is a failure, and nothing goes out. */
 static plait_status print_json(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
     plait_strbuf_append(out, "{\"architecture\":");
     plait_strbuf_json_string(out, f->architecture);
@@ -74,6 +80,8 @@ static plait_status print_json(const plait_model *model, const plait_model_facts
     return PLAIT_OK;
 }
 
+/* A page that stands alone: no scripts or pictures from elsewhere. 64 bytes of a foreign name are enough for a
+ * title. */
 static plait_status write_html(const plait_model *model, const plait_model_facts *facts, const char *path) {
     char *page, title[160];
     const plait_plan *plans[N_PLANS];
@@ -103,6 +111,7 @@ static plait_status find_figures(plait_context *context) {
     return PLAIT_OK;
 }
 
+/* Everything is made before anything is written, so a failure leaves no half output. */
 static plait_status print(const plait_cli_values *values, plait_context *context, const plait_model *model) {
     plait_model_facts facts;
     plait_strbuf out;
@@ -117,6 +126,7 @@ static plait_status print(const plait_cli_values *values, plait_context *context
     return status;
 }
 
+/* Dry: the model is planned as it would be opened, with the same fitting. */
 static void plan_only(plait_model_options *options, const void *user) {
     (void)user;
     options->dry = true;

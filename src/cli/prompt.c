@@ -1,5 +1,5 @@
-/* Prompts: text from the command line, a file or stdin, or ids; to token ids. Invariant: a text's length is known
- * everywhere, so that it may hold NUL. */
+/* Prompts: text from the command line, a file or stdin, or ids; to token ids. Not here: conversations (conversation.c),
+ * the tokenizer (text/tokenizer). Invariant: a text's length is known everywhere, so that it may hold NUL. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* strtol skips white space and takes a sign, which is harmless here. Whether an id is in the vocabulary is for the
+ * session to say. */
 plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *out_n) {
     size_t capacity = 0, n = 0;
     plait_token *ids = NULL;
@@ -33,6 +35,7 @@ plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *o
     return PLAIT_OK;
 }
 
+/* Read, not mapped, then copied: the text has to end with NUL for the parsers behind it. */
 plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes) {
     plait_file file;
     PLAIT_TRY(plait_file_open(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, false));
@@ -54,6 +57,7 @@ plait_status plait_cli_text_ids(const plait_tokenizer *tokenizer, const char *te
     return status;
 }
 
+/* One message of a user, written as JSON so that any text is safe in it. */
 static plait_status chat_prompt(const plait_model *model, const char *text, size_t n_bytes,
                                 plait_tokens *out) {
     plait_strbuf messages;
@@ -67,6 +71,7 @@ static plait_status chat_prompt(const plait_model *model, const char *text, size
     return status;
 }
 
+/* Text with NUL is valid for the tokenizer, but a prompt with it is a sign of a wrong file, as one in UTF-16. */
 plait_status plait_cli_check_text(const char *what, const char *text, size_t n_bytes) {
     const char *nul = n_bytes ? memchr(text, 0, n_bytes) : NULL;
     if (!nul) return PLAIT_OK;
@@ -74,6 +79,7 @@ plait_status plait_cli_check_text(const char *what, const char *text, size_t n_b
                        (size_t)(nul - text), n_bytes);
 }
 
+/* Ids are parsed here and thrown away, because they are usage: they have to be right before a model is opened. */
 int plait_cli_check_prompt(const plait_cli_values *values, bool may_lack) {
     int n_given = (values->prompt != NULL) + (values->file != NULL) + (values->ids != NULL);
     plait_token *ids;
@@ -89,6 +95,7 @@ int plait_cli_check_prompt(const plait_cli_values *values, bool may_lack) {
     return PLAIT_EXIT_OK;
 }
 
+/* Text is untrusted: what looks like a special token in it is text. */
 plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model *model, plait_tokens *out) {
     const plait_tokenizer *tokenizer;
     char *read = NULL;

@@ -22,6 +22,7 @@
 
 enum { WINDOW_BYTES = 1 << 25, MOST_THREADS = 256, QUANTISATION_VERSION = 2 };
 
+/* The writer hands it back to fill, with the job behind it. */
 typedef struct tensor_job {
     struct job *job;
     const plait_gguf_tensor *source;
@@ -69,6 +70,7 @@ static plait_dtype with_short_blocks(plait_dtype dtype) {
     }
 }
 
+/* F16 fits any row. */
 static plait_dtype choose(job *j, const plait_gguf_tensor *t) {
     plait_dtype dtype = j->dtype;
     if (t->dims[0] % plait_dtype_block_elems(dtype) == 0) return dtype;
@@ -80,6 +82,7 @@ static plait_dtype choose(job *j, const plait_gguf_tensor *t) {
 
 /* ---- making bytes ---- */
 
+/* Workers share nothing but the source, which they only read. */
 typedef struct worker {
     plait_thread thread;
     const tensor_job *tensor;
@@ -89,12 +92,15 @@ typedef struct worker {
     int64_t bad_row;            /* -1: none */
 } worker;
 
+/* Without a branch in the loop, so that it is vectorised. Needs IEEE arithmetic: no -ffast-math. */
 static bool all_finite(const float *x, int64_t n) {
     float sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i] * 0; /* 0, or NaN once something was not finite */
     return sum == 0;
 }
 
+/* Through float32, one row at a time. The last bad row of a worker is kept; its bytes are written and then given up
+ * with the file. */
 static void *convert_rows(void *argument) {
     worker *w = argument;
     const plait_gguf_tensor *t = w->tensor->source;
@@ -109,6 +115,8 @@ static void *convert_rows(void *argument) {
     return NULL;
 }
 
+/* Parts of a window by rows, which are independent: that is why the number of threads does not change a byte. After a
+ * failure the caller joins those that run. */
 static plait_status start_workers(job *j, worker *workers, int n, const tensor_job *tensor) {
     int64_t to = plait_dtype_row_bytes(tensor->dtype, tensor->source->dims[0]),
             n_rows = j->row_end - j->row_begin;
@@ -128,7 +136,7 @@ static plait_status start_workers(job *j, worker *workers, int n, const tensor_j
     return PLAIT_OK;
 }
 
-/* Fills the window with the rows from `row` on. */
+/* Fills the window with the rows from `row` on. A window is 32 MiB of output, or one row where that is longer. */
 static plait_status fill_window(job *j, const tensor_job *tensor, int64_t row) {
     const plait_gguf_tensor *t = tensor->source;
     int64_t to = plait_dtype_row_bytes(tensor->dtype, t->dims[0]), n_rows = t->n_elems / t->dims[0];
@@ -149,6 +157,8 @@ static plait_status fill_window(job *j, const tensor_job *tensor, int64_t row) {
     return status;
 }
 
+/* The writer's callback: bytes [offset, offset + n_bytes) of a tensor. It asks in order, so each window is made
+ * once. */
 static plait_status fill(void *user, uint64_t offset, void *out, size_t n_bytes) {
     const tensor_job *tensor = user;
     job *j = tensor->job;
@@ -174,6 +184,7 @@ static plait_status fill(void *user, uint64_t offset, void *out, size_t n_bytes)
 
 /* ---- the file ---- */
 
+/* A tensor that has the type already is copied as it is, not decoded and encoded again. */
 static plait_status add_tensor(job *j, tensor_job *tensor) {
     const plait_gguf_tensor *t = tensor->source;
     plait_gguf_tensor_source source = {
@@ -192,7 +203,8 @@ static plait_status add_tensor(job *j, tensor_job *tensor) {
     return plait_gguf_writer_add_tensor(j->writer, &source);
 }
 
-/* The number of general.file_type for a type alone; false where there is none. */
+/* The number of general.file_type for a type alone; false where there is none. The table has names like "Q4_K_S" for
+ * mixtures, of which the small one is closest to a type alone. */
 static bool file_type_of(plait_dtype dtype, uint32_t *out) {
     const char *name = plait_dtype_name(dtype);
     size_t n = strlen(name);
@@ -206,6 +218,7 @@ static bool file_type_of(plait_dtype dtype, uint32_t *out) {
     return false;
 }
 
+/* The parts of a split file become one, so its split.* entries go. */
 static plait_status add_metadata(job *j) {
     static const char *const skip[] = {"general.file_type", "general.quantization_version", "split.no",
                                        "split.count",       "split.tensors.count",          NULL};
@@ -216,7 +229,7 @@ static plait_status add_metadata(job *j) {
     return plait_gguf_writer_add_u32(j->writer, "general.quantization_version", QUANTISATION_VERSION);
 }
 
-/* Writing over the file that is being read would be the end of both. */
+/* Writing over the file that is being read would be the end of both. By device and inode, which sees through links. */
 static plait_status check_not_same(const job *j, const char *out) {
     struct stat st;
     if (stat(out, &st) != 0) return PLAIT_OK;
@@ -229,6 +242,7 @@ static plait_status check_not_same(const job *j, const char *out) {
     return PLAIT_OK;
 }
 
+/* All tensors are announced before the first is written: offsets are in the file's head. */
 static plait_status quantise(job *j, const char *in, const char *out) {
     PLAIT_TRY(plait_gguf_open(&j->in, in, NULL));
     PLAIT_TRY(check_not_same(j, out));
@@ -278,6 +292,7 @@ static void report(const job *j) {
     plait_strbuf_deinit(&s);
 }
 
+/* Any state of the job can be released, since what was not made is NULL. */
 static int run(const plait_cli_values *values) {
     job j = {.logger = plait_cli_logger(), .n_threads = plait_os_processors()};
     plait_status status = plait_dtype_parse(values->positional[2], &j.dtype);

@@ -1,10 +1,12 @@
-/* plait run: continue a prompt. Only the continuation goes to stdout, as it comes; speed and notes go to stderr. */
+/* plait run: continue a prompt. Only the continuation goes to stdout, as it comes; speed and notes go to stderr. Not
+ * here: the loop that makes tokens (generation.c), several turns (chat.c). */
 #include "cli/cli.h"
 
 #include "base/status.h"
 
 #include <stdio.h>
 
+/* Whole at the end: an object cannot be printed as it comes. */
 static plait_status print_json(const plait_cli_generation *g, const plait_tokens *prompt) {
     plait_strbuf s;
     plait_strbuf_init(&s, 0);
@@ -18,6 +20,7 @@ static plait_status print_json(const plait_cli_generation *g, const plait_tokens
     return plait_cli_emit(&s);
 }
 
+/* A model needs at least one token to continue; an empty text gives none where no BOS is added. */
 static plait_status continue_prompt(plait_cli_generation *g, plait_tokens *prompt) {
     PLAIT_TRY(plait_cli_prompt(g->values, *g->model, prompt));
     if (prompt->n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "the prompt has no token");
@@ -26,6 +29,8 @@ static plait_status continue_prompt(plait_cli_generation *g, plait_tokens *promp
     return g->silent ? print_json(g, prompt) : plait_cli_write("\n", 1);
 }
 
+/* With --ids no tokenizer is needed, and a model without one prints ids. Context and model may be other ones at the end
+ * than at the beginning, after a loss. */
 static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;

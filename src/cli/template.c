@@ -1,4 +1,7 @@
-/* plait template: the prompt that a chat template makes of a conversation, byte for byte. */
+/* plait template: the prompt that a chat template makes of a conversation, byte for byte. Not here: templates out of
+ * model files, which run and chat use (conversation.c).
+ *
+ * No model is needed, so a template can be checked against the one that transformers renders. */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -7,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The message names the file with the variables only where it is broken; what the template itself says is about the
+ * template. */
 static plait_status render(const plait_cli_values *values, const plait_template *compiled) {
     char *variables;
     size_t n_bytes;
@@ -36,7 +41,8 @@ static plait_status compile_and_render(const plait_cli_values *values) {
     return status;
 }
 
-/* "2025-03-09 14:05:07" */
+/* "2025-03-09 14:05:07" A first look, so that a wrong form is wrong usage; the library checks the rest, as days of
+ * months. */
 static bool is_time(const char *text) {
     int year, month, day, hour, minute, second, n = 0;
     return sscanf(text, "%4d-%2d-%2d %2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second, &n) == 6 &&

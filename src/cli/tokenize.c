@@ -1,5 +1,6 @@
-/* plait tokenize: text to ids and back, with the tokenizer of a model file; the file needs no tensors. Invariant: text
- * may hold any bytes, NUL included, and stdin's last line end belongs to it. */
+/* plait tokenize: text to ids and back, with the tokenizer of a model file; the file needs no tensors. Not here:
+ * tokenizers (text/tokenizer). Invariant: text may hold any bytes, NUL included, and stdin's last line end belongs to
+ * it. */
 #include "cli/cli.h"
 
 #include "base/status.h"
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `out` collects results and is written once it is large. */
 typedef struct work {
     const plait_cli_values *values;
     const plait_tokenizer *tokenizer;
@@ -15,6 +17,8 @@ typedef struct work {
     plait_strbuf out;
 } work;
 
+/* Special tokens are recognised by default here, unlike in prompts: this command is a tool for looking at a
+ * tokenizer. */
 static plait_status encode(work *w, const char *text, size_t n_bytes) {
     uint32_t flags = w->values->no_special ? 0 : PLAIT_TOKENIZE_ADD_SPECIAL | PLAIT_TOKENIZE_PARSE_SPECIAL;
     plait_tokens ids = {0};
@@ -27,6 +31,7 @@ static plait_status encode(work *w, const char *text, size_t n_bytes) {
     return status;
 }
 
+/* Only the range of the type is checked here; the detokenizer knows the vocabulary. */
 static plait_status read_ids(const plait_json *list, plait_token **out, size_t *out_n) {
     if (list->kind != PLAIT_JSON_ARRAY)
         return plait_error(PLAIT_CORRUPT, "expected a JSON array of ids, found %s",
@@ -84,6 +89,7 @@ static plait_status work_on_json(work *w, const char *text, size_t n_bytes) {
     return status;
 }
 
+/* Written every MiB, so memory does not grow with the output. The number of the line is in a failure's message. */
 static plait_status work_on_lines(work *w, const char *text, size_t n_bytes) {
     size_t line = 1;
     for (const char *end = text + n_bytes; text < end; line++) {
@@ -99,6 +105,7 @@ static plait_status work_on_lines(work *w, const char *text, size_t n_bytes) {
     return PLAIT_OK;
 }
 
+/* Input is read whole: a tokenizer cannot cut a text anywhere without changing its tokens. */
 static plait_status work_on_input(work *w) {
     char *text;
     size_t n_bytes;
@@ -114,6 +121,8 @@ static plait_status work_on_input(work *w) {
     return status;
 }
 
+/* The tokenizer keeps what it needs, so the file is closed at once. After a failure results that are not written yet
+ * are dropped. */
 static plait_status open_and_work(const plait_cli_values *values) {
     plait_gguf *gguf;
     plait_tokenizer *tokenizer = NULL;
