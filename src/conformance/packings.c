@@ -25,6 +25,7 @@ static const plait_op *reader_of(const pack_case *test) {
     return plait_op_get(test->reader);
 }
 
+/* Without data. */
 static plait_operand weight_of(const pack_case *test) {
     plait_operand shape = {.dtype = test->dtype, .dims = {test->k, test->m, test->experts, 1}};
     plait_operand_make_dense(&shape);
@@ -204,7 +205,7 @@ static plait_status check_packing(plait_conf *c, void *user) {
 void plait_conf_packings(plait_conf *c) {
     static const plait_op_id readers[] = {PLAIT_OP_matmul, PLAIT_OP_get_rows, PLAIT_OP_expert_matmul};
     /* Rows that are no whole groups, whole ones, and more columns than a tile has. */
-    static const struct {
+    static const struct { /* of experts, the last is no whole groups */
         int64_t k, m, expert_m, n;
     } sizes[] = {{256, 37, 48, 1}, {512, 16, 16, 5}, {768, 83, 20, 33}};
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++)

@@ -215,6 +215,7 @@ static void layer(sketch *s) {
 
 enum { EXPERTS = 8, USED = 2 };
 
+/* One matrix for each of the EXPERTS, in the form that is under test; `which` has the ids. */
 static int expert_product(sketch *s, int64_t k, int64_t m, int x, int which) {
     plait_operand o = dense(s->weights, k, m, EXPERTS, 1);
     int inputs[3] = {keep(s, plait_conf_tensor_add(s->w, &o, PLAIT_CONF_FIXED, 0, true)), x, which};
@@ -227,9 +228,10 @@ static int expert_product(sketch *s, int64_t k, int64_t m, int x, int which) {
 static void mixture(sketch *s) {
     int x = input(s, WIDTH, true), y = norm(s, WIDTH, x);
     int logits = product(s, WIDTH, EXPERTS, y);
+    /* Values; their ids are the tensor behind. */
     int best = apply(s, PLAIT_OP_top_k, 1, &logits, (plait_attr){.i = USED}, tokens(1));
     int shares = apply(s, PLAIT_OP_softmax, 1, &best, (plait_attr){.f = 1}, tokens(1));
-    plait_operand columns = dense(PLAIT_F32, WIDTH, 1, BOUND, 1);
+    plait_operand columns = dense(PLAIT_F32, WIDTH, 1, BOUND, 1); /* [k, tokens] as [k, 1, tokens] */
     int shared = keep(s, plait_conf_view(s->w, y, &columns, tokens(2), 0));
     int gate = expert_product(s, WIDTH, WIDTH, shared, best + 1);
     int up = expert_product(s, WIDTH, WIDTH, shared, best + 1);

@@ -150,6 +150,7 @@ static void start(plait_conf_case *test, plait_op_id op, int64_t tokens) {
     test->seed = (uint64_t)tokens;
 }
 
+/* Inputs in the op's order, each of them there. */
 static void add_input(plait_conf_case *test, plait_operand operand) {
     test->use.present |= 1u << test->use.n_inputs;
     test->use.inputs[test->use.n_inputs++] = operand;
@@ -209,6 +210,7 @@ static void check_products(plait_conf *c) {
             }
 }
 
+/* Any ids below the number of experts, as example 0 makes them. */
 static void check_expert_line(plait_conf *c, const expert_line *line, plait_dtype dtype, int64_t tokens) {
     plait_conf_case test;
     start(&test, PLAIT_OP_expert_matmul, tokens);
@@ -219,6 +221,7 @@ static void check_expert_line(plait_conf *c, const expert_line *line, plait_dtyp
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(dtype), (long long)tokens);
 }
 
+/* Short runs have the small ones with few tokens; others the large ones, and the small ones with few tokens still. */
 static void check_experts(plait_conf *c) {
     static const plait_dtype types[] = {PLAIT_Q8_0, PLAIT_Q4_K, PLAIT_F16};
     static const int64_t tokens[] = {1, 33, 512};
@@ -263,6 +266,7 @@ static void check_lookup(plait_conf *c, plait_dtype dtype, int64_t tokens) {
     check(c, &test, "smollm2-%s/%lld", plait_dtype_name(dtype), (long long)tokens);
 }
 
+/* As a check, so that a device that cannot be measured is told by name. */
 static plait_status measure_limits(plait_conf *c, void *user) {
     (void)user;
     return plait_conf_measure(c);

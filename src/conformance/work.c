@@ -145,7 +145,7 @@ void plait_conf_need(plait_conf_work *w, int tensor) {
 
 /* ---- images ---- */
 
-/* Asked of the device again, by the offer that has this encoding: only it knows how long a packing is. Bytes as offered to a product, or to whoever reads the value (a lookup alone gets no offer). */
+/* Whether a reader of this kind is offered the encoding that the value has. A status other than OK comes with false. */
 static bool offered_bytes(const plait_conf_work *w, const plait_conf_tensor *t, const plait_op *op, int input,
                           plait_status *status, uint64_t *out) {
     struct plait_weight_reader reader = {op, input, true};
@@ -162,6 +162,8 @@ static bool offered_bytes(const plait_conf_work *w, const plait_conf_tensor *t, 
     return false;
 }
 
+/* Asked of the device again, by the offer that has this encoding: only it knows how long a packing is. It is asked as
+ * for each reader, then as for a product in that place, for a lookup alone may be offered nothing. */
 plait_status plait_conf_device_bytes(const plait_conf_work *w, int v, uint64_t *out) {
     const plait_conf_value *value = &w->values[v];
     plait_status status = PLAIT_OK;

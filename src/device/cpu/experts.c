@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A tile of sums is 64 KiB: with 512 columns, the most, it has 32 rows; with fewer columns more of them. */
 enum { GROUP = PLAIT_CPU_GROUP_ROWS, TILE_COLUMNS = 512, TILE_FLOATS = 16384, SCRATCH_ALIGNMENT = 64 };
 
 _Static_assert(TILE_COLUMNS % PLAIT_CPU_TILE_COLUMNS == 0, "columns are cut where their blocks are");
@@ -41,6 +42,7 @@ typedef struct layout {
     size_t thread_bytes, product_bytes, total;
 } layout;
 
+/* As far as the scratch is aligned, each piece begins on a cache line, so that threads share none. */
 static size_t round_up(size_t bytes) {
     return (bytes + SCRATCH_ALIGNMENT - 1) & ~(size_t)(SCRATCH_ALIGNMENT - 1);
 }
@@ -50,11 +52,14 @@ static bool quantises(const plait_operand *w) {
     return plait_cpu_product_kernel(w->dtype, 0)->quantised_x;
 }
 
+/* Of one column in the form that products read. The first j columns of an array take j times as much wherever its tiles
+ * are whole, so columns are found by multiplying. */
 static size_t column_bytes(const layout *l) {
     int64_t k = l->w->dims[0];
     return l->quantises ? (size_t)plait_cpu_columns_bytes(k, 1) : (size_t)k * sizeof(float);
 }
 
+/* From dims alone, so every thread and every phase finds the same pieces, and bounds on dims are bounds on them. */
 static layout layout_of(const plait_op_use *use, char *scratch, int n_threads) {
     layout l = {.w = &use->inputs[PLAIT_EXPERT_MATMUL_W],
                 .x = &use->inputs[PLAIT_EXPERT_MATMUL_X],
@@ -86,7 +91,7 @@ static float *thread_floats(const layout *l, int thread) {
     return (float *)(void *)(l->threads + (size_t)thread * l->thread_bytes + l->product_bytes);
 }
 
-/* At the bounds the scratch is largest. */
+/* At the bounds the scratch is largest: every piece grows with every dim. */
 static size_t experts_scratch(const plait_op_use *use, int n_threads) {
     char *none = NULL;
     return layout_of(use, none, n_threads).total;
@@ -94,7 +99,7 @@ static size_t experts_scratch(const plait_op_use *use, int n_threads) {
 
 /* ---- phase 0: the order ---- */
 
-/* The expert of a slot; -1 where it is not here, or nowhere. */
+/* The expert of a slot; -1 where it is not here, or nowhere: both give zeros, the latter sets the error word too. */
 static int64_t expert_of(const plait_op_use *use, const layout *l, int64_t u, int64_t n) {
     int64_t id = plait_ref_get_id(l->ids, u, n), start = use->attrs[PLAIT_EXPERT_MATMUL_START_E].i;
     int64_t total =
@@ -144,6 +149,7 @@ static const float *dense_column(const layout *l, int64_t u, int64_t n, float *r
     return room;
 }
 
+/* Elements of a column of y are side by side (experts_accept); columns may lie anywhere. */
 static float *result_column(const layout *l, int64_t slot) {
     const plait_operand *y = l->y;
     return (float *)(void *)plait_ref_at(y, 0, slot % l->n_used, slot / l->n_used, 0);
@@ -195,10 +201,13 @@ typedef struct expert_product {
     plait_cpu_product product;
 } expert_product;
 
+/* `begin` is where a tile of quantised columns begins, so the rest of an expert's columns is an array like the whole.
+ * No result operand has memory: sums go where plait_cpu_product_run_rows is told. */
 static void make_product(const plait_cpu_call *call, const layout *l, int64_t expert, int64_t begin,
                          int64_t end, expert_product *out) {
     int64_t k = l->w->dims[0], m = l->w->dims[1], first = l->first[expert];
     bool packed = call->encodings[PLAIT_EXPERT_MATMUL_W] != PLAIT_ENCODING_FILE;
+    /* One packing has the rows of all experts; each has whole groups of them, so it begins at a multiple. */
     int64_t step = packed ? plait_cpu_packed_bytes(l->w->dtype, k, m) : l->w->strides[2];
     out->w = *l->w;
     out->w.dims[2] = 1;
@@ -250,6 +259,8 @@ static void run_expert(const plait_cpu_call *call, const layout *l, int64_t expe
     }
 }
 
+/* Units of one expert are done in one go, since the columns of a call are read for all its rows. Ranks without columns
+ * are units too: how many there are is known only from the ids. */
 static void run_products(const plait_cpu_call *call, const layout *l, int64_t begin, int64_t end,
                          int thread) {
     int64_t groups = (l->w->dims[1] + GROUP - 1) / GROUP;
@@ -264,6 +275,7 @@ static void run_products(const plait_cpu_call *call, const layout *l, int64_t be
 
 /* ---- the row of the table ---- */
 
+/* x and ids are read wherever they lie. Places and slots are 32-bit numbers. */
 static bool experts_accept(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                            size_t reason_bytes) {
     const plait_operand *w = &use->inputs[PLAIT_EXPERT_MATMUL_W], *y = &use->outputs[0];
@@ -283,6 +295,7 @@ static bool experts_accept(const plait_op_use *use, const plait_encoding *encodi
     return !why;
 }
 
+/* Called in phase 2 also without a token: then no rank is there. */
 static int64_t experts_units(const plait_cpu_call *call, int phase) {
     layout l = layout_of(&call->use, call->scratch, call->n_threads);
     if (phase == 0) return l.n_slots > 0;

@@ -221,9 +221,8 @@ void plait_cpu_gated_run(const plait_cpu_gated *gated, int64_t begin, int64_t en
 
 /* ---- the row of the table ---- */
 
-/* What products cannot read or store falls to gathered kernels and the reference. A weight whose rows are not
- * contiguous is taken only if it is packed on the way, where elements are picked one by one. x is taken however it
- * lies. */
+/* A weight whose rows are not contiguous is taken only if it is packed on the way, where elements are picked one by
+ * one. */
 bool plait_cpu_product_reads(const plait_operand *w, plait_encoding encoding, char *reason,
                              size_t reason_bytes) {
     bool contiguous = w->strides[0] == plait_dtype_block_bytes(w->dtype) || w->dims[0] <= 1;
@@ -238,6 +237,7 @@ bool plait_cpu_product_reads(const plait_operand *w, plait_encoding encoding, ch
     return true;
 }
 
+/* What products cannot read or store falls to gathered kernels and the reference. x is taken however it lies. */
 static bool matmul_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                            size_t reason_bytes) {
     const plait_operand *y = &use->outputs[0];

@@ -2,6 +2,7 @@
  * the order of u, which compilers vectorise without changing a byte. */
 #include "device/cpu/kernels/family.h"
 
+/* Only x and y are read by rows; p is held to the same rule, though its elements are read one by one. */
 static bool sum_accepts(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                         size_t reason_bytes) {
     (void)encodings;
@@ -13,10 +14,12 @@ static int64_t sum_units(const plait_cpu_call *call, int phase) {
     return call->use.outputs[0].dims[0] > 0 ? plait_cpu_row_count(&call->use.outputs[0]) : 0;
 }
 
+/* The product is rounded before it is added: the build lets no compiler contract the two (-ffp-contract=off). */
 static void add_times(float *restrict y, const float *restrict x, float p, int64_t n) {
     for (int64_t m = 0; m < n; m++) y[m] = y[m] + p * x[m];
 }
 
+/* From 0 in the order of u, as in the reference. */
 static void sum_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_operand *x = &call->use.inputs[0], *p = &call->use.inputs[1], *y = &call->use.outputs[0];
     for (int64_t n = begin; n < end; n++) {
