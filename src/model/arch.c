@@ -9,11 +9,18 @@
 /* Names are those of general.architecture. Numbers that only some families have (soft caps, windows, scaling of rope)
  * are no traits: a file that has them says so itself. */
 static const plait_arch rows[] = {
-    {"llama", {0}, plait_decoder_layers},
+    {"llama", {.experts = PLAIT_EXPERTS_OF_CHOSEN}, plait_decoder_layers},
     {"mistral3", {.temperature = true}, plait_decoder_layers},
     {"granite", {.multipliers = true}, plait_decoder_layers},
     {"qwen2", {.rope_halves = true}, plait_decoder_layers},
     {"qwen3", {.rope_halves = true, .qk_norm = true}, plait_decoder_layers},
+    {"granitemoe", {.multipliers = true, .experts = PLAIT_EXPERTS_OF_CHOSEN}, plait_decoder_layers},
+    {"qwen2moe",
+     {.rope_halves = true, .experts = PLAIT_EXPERTS_OF_ALL, .shared_gate = true},
+     plait_decoder_layers},
+    {"qwen3moe",
+     {.rope_halves = true, .qk_norm = true, .experts = PLAIT_EXPERTS_OF_CHOSEN},
+     plait_decoder_layers},
     {"gemma2",
      {.rope_halves = true, .post_norms = true, .gelu = true, .scaled_embedding = true, .window_period = 2},
      plait_decoder_layers},

@@ -6,6 +6,13 @@
 
 #include "model/hparams.h"
 
+/* What the shares of a token's experts are made of. */
+typedef enum plait_expert_shares {
+    PLAIT_EXPERTS_NONE, /* the family has no experts */
+    PLAIT_EXPERTS_OF_CHOSEN, /* a softmax over the chosen ones; the same as shares of all made to add up to 1 again */
+    PLAIT_EXPERTS_OF_ALL /* a softmax over all: the chosen ones' shares add up to less than 1 */
+} plait_expert_shares;
+
 /* Traits of decoder-only transformers with rotary positions (decoder.c). */
 typedef struct plait_arch_traits {
     bool rope_halves;      /* rotary on split halves; otherwise on adjacent pairs */
@@ -17,6 +24,8 @@ typedef struct plait_arch_traits {
     int window_period; /* every period-th layer is full, the others local; 0: no window without a pattern key */
     bool local_unscaled; /* local layers use the local base and no rope scaling */
     bool temperature;    /* attention temperature that grows with position */
+    plait_expert_shares experts;
+    bool shared_gate; /* an expert that every token uses, behind a sigmoid of its own */
 } plait_arch_traits;
 
 typedef struct plait_builder plait_builder;
@@ -68,6 +77,9 @@ plait_tensor plait_builder_weight(plait_builder *b, int64_t layer, const char *n
 /* The same for a weight that the file may lack: then PLAIT_NO_TENSOR without an error. */
 plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char *name, int64_t d0,
                                     int64_t d1);
+/* The matrices of all experts, NAME.weight [d0, d1, experts], which must be there. */
+plait_tensor plait_builder_experts(plait_builder *b, int64_t layer, const char *name, int64_t d0, int64_t d1,
+                                   int64_t n_experts);
 /* W x, plus the bias of the same name if the file has one. */
 plait_tensor plait_builder_linear(plait_builder *b, int64_t layer, const char *name, plait_tensor x,
                                   int64_t n_in, int64_t n_out);

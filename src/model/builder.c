@@ -31,38 +31,70 @@ static plait_tensor fail(plait_builder *b, plait_status status) {
     return PLAIT_NO_TENSOR;
 }
 
+/* "64, 36", or with all dims up to the last one that counts. */
+static const char *shape_text(const int64_t dims[PLAIT_MAX_RANK], int rank, char out[96]) {
+    int n = 0;
+    while (rank < PLAIT_MAX_RANK && dims[rank] != 1) rank++;
+    for (int d = 0; d < rank; d++)
+        n += snprintf(out + n, 96 - (size_t)n, "%s%lld", d ? ", " : "", (long long)dims[d]);
+    return out;
+}
+
 /* Shapes are compared with all four dims, dims beyond those expected being 1. A weight that several nodes read is one
  * tensor of the graph, so a second call gives the first one's. */
-plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char *name, int64_t d0,
-                                    int64_t d1) {
-    char full[PLAIT_MAX_NAME];
+static plait_tensor take_weight(plait_builder *b, int64_t layer, const char *name,
+                                const int64_t expected[PLAIT_MAX_RANK]) {
+    char full[PLAIT_MAX_NAME], wanted[96], found[96];
     plait_tensor known;
     weight_name(full, sizeof full, layer, name);
     const plait_gguf_tensor *tensor = plait_gguf_find_tensor(b->gguf, full);
     if (!tensor) return PLAIT_NO_TENSOR;
-    const int64_t expected[PLAIT_MAX_RANK] = {d0, d1, 1, 1};
-    if (memcmp(tensor->dims, expected, sizeof expected) != 0)
-        return fail(b,
-                    plait_error(PLAIT_CORRUPT,
-                                "%s: tensor %s: expected shape [%lld, %lld], found [%lld, %lld, %lld, %lld]",
-                                plait_gguf_path(b->gguf), full, (long long)d0, (long long)d1,
-                                (long long)tensor->dims[0], (long long)tensor->dims[1],
-                                (long long)tensor->dims[2], (long long)tensor->dims[3]));
+    if (memcmp(tensor->dims, expected, sizeof tensor->dims) != 0)
+        return fail(b, plait_error(PLAIT_CORRUPT, "%s: tensor %s: expected shape [%s], found [%s]",
+                                   plait_gguf_path(b->gguf), full, shape_text(expected, 2, wanted),
+                                   shape_text(tensor->dims, PLAIT_MAX_RANK, found)));
     if (!plait_dtype_is_float(tensor->dtype))
         return fail(b,
                     plait_error(PLAIT_CORRUPT, "%s: tensor %s: expected a float or quantised type, found %s",
                                 plait_gguf_path(b->gguf), full, plait_dtype_name(tensor->dtype)));
     if (plait_graph_known_weight(b->graph, full, &known)) return known;
-    return plait_weight(b->graph, full, tensor->dtype, d1 == 1 ? PLAIT_SHAPE(d0) : PLAIT_SHAPE(d0, d1));
+    if (expected[2] != 1)
+        return plait_weight(b->graph, full, tensor->dtype,
+                            PLAIT_SHAPE(expected[0], expected[1], expected[2]));
+    return plait_weight(b->graph, full, tensor->dtype,
+                        expected[1] == 1 ? PLAIT_SHAPE(expected[0]) : PLAIT_SHAPE(expected[0], expected[1]));
+}
+
+static plait_tensor need_weight(plait_builder *b, int64_t layer, const char *name,
+                                const int64_t expected[PLAIT_MAX_RANK]) {
+    char full[PLAIT_MAX_NAME], wanted[96];
+    weight_name(full, sizeof full, layer, name);
+    if (!plait_gguf_find_tensor(b->gguf, full))
+        return fail(b, plait_error(PLAIT_NOT_FOUND, "%s: tensor %s of shape [%s] is missing",
+                                   plait_gguf_path(b->gguf), full, shape_text(expected, 2, wanted)));
+    return take_weight(b, layer, name, expected);
+}
+
+plait_tensor plait_builder_optional(plait_builder *b, int64_t layer, const char *name, int64_t d0,
+                                    int64_t d1) {
+    return take_weight(b, layer, name, (const int64_t[]){d0, d1, 1, 1});
 }
 
 plait_tensor plait_builder_weight(plait_builder *b, int64_t layer, const char *name, int64_t d0, int64_t d1) {
-    char full[PLAIT_MAX_NAME];
-    weight_name(full, sizeof full, layer, name);
-    if (!plait_gguf_find_tensor(b->gguf, full))
-        return fail(b, plait_error(PLAIT_NOT_FOUND, "%s: tensor %s of shape [%lld, %lld] is missing",
-                                   plait_gguf_path(b->gguf), full, (long long)d0, (long long)d1));
-    return plait_builder_optional(b, layer, name, d0, d1);
+    return need_weight(b, layer, name, (const int64_t[]){d0, d1, 1, 1});
+}
+
+/* A bias for each expert would be one more term that no node adds. */
+plait_tensor plait_builder_experts(plait_builder *b, int64_t layer, const char *name, int64_t d0, int64_t d1,
+                                   int64_t n_experts) {
+    char weight[PLAIT_MAX_NAME], bias[PLAIT_MAX_NAME], full[PLAIT_MAX_NAME];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    weight_name(full, sizeof full, layer, bias);
+    if (plait_gguf_find_tensor(b->gguf, full))
+        return fail(b, plait_error(PLAIT_UNSUPPORTED, "%s: tensor %s: biases of experts are not known",
+                                   plait_gguf_path(b->gguf), full));
+    return need_weight(b, layer, weight, (const int64_t[]){d0, d1, n_experts, 1});
 }
 
 /* Named after its weight without ".weight": that is what plans and pins call it. */

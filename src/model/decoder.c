@@ -1,5 +1,5 @@
 /* The block that most language models share: RMS norm, attention with rotary positions over a paged cache, gated
- * feed-forward, residuals; traits (arch.h) say where a family differs. Not here: weights' placement, caches' memory.
+ * feed-forward or experts, residuals; traits (arch.h) say where a family differs. Not here: weights' placement, caches' memory.
  *
  * Sources: RMS norm, Zhang and Sennrich, arXiv 1910.07467; rotary positions, Su et al., arXiv 2104.09864; heads that
  * share keys and values, Ainslie et al., arXiv 2305.13245; gated feed-forward, Shazeer, arXiv 2002.05202.
@@ -55,14 +55,60 @@ static plait_tensor attention(plait_builder *b, int64_t il, plait_tensor x, plai
     return plait_builder_linear(b, il, "attn_output", y, hp->v_dim * n_heads, hp->n_embd);
 }
 
-/* down(act(gate x) * up x); the activation and the product are one op. */
-static plait_tensor feed_forward(plait_builder *b, int64_t il, plait_tensor x) {
-    int64_t n_ff = b->hp->n_ff[il];
-    plait_tensor gate = plait_builder_linear(b, il, "ffn_gate", x, b->hp->n_embd, n_ff);
-    plait_tensor up = plait_builder_linear(b, il, "ffn_up", x, b->hp->n_embd, n_ff);
-    plait_tensor y =
-        b->arch->traits.gelu ? plait_geglu(b->graph, gate, up) : plait_swiglu(b->graph, gate, up);
-    return plait_builder_linear(b, il, "ffn_down", y, n_ff, b->hp->n_embd);
+static plait_tensor gated(const plait_builder *b, plait_tensor gate, plait_tensor up) {
+    return b->arch->traits.gelu ? plait_geglu(b->graph, gate, up) : plait_swiglu(b->graph, gate, up);
+}
+
+/* down(act(gate x) * up x); the activation and the product are one op. The matrices are ffn_gate, ffn_up and ffn_down with
+ * this suffix. */
+static plait_tensor feed_forward(plait_builder *b, int64_t il, const char *suffix, plait_tensor x,
+                                 int64_t n_ff) {
+    char name[3][32];
+    const char *const which[3] = {"ffn_gate", "ffn_up", "ffn_down"};
+    for (int i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], "%s%s", which[i], suffix);
+    plait_tensor gate = plait_builder_linear(b, il, name[0], x, b->hp->n_embd, n_ff);
+    plait_tensor up = plait_builder_linear(b, il, name[1], x, b->hp->n_embd, n_ff);
+    return plait_builder_linear(b, il, name[2], gated(b, gate, up), n_ff, b->hp->n_embd);
+}
+
+/* ---- experts ---- */
+
+/* Which experts each token uses, and by what share. */
+static plait_tensor choose_experts(plait_builder *b, int64_t il, plait_tensor x, plait_tensor *out_ids) {
+    const plait_hparams *hp = b->hp;
+    bool all = b->arch->traits.experts == PLAIT_EXPERTS_OF_ALL;
+    plait_tensor best, y = plait_builder_linear(b, il, "ffn_gate_inp", x, hp->n_embd, hp->n_experts);
+    if (all) y = plait_apply(b->graph, PLAIT_OP_softmax, &y, 1, NULL, 0, NULL, 1);
+    plait_top_k(b->graph, y, hp->n_used_experts, &best, out_ids);
+    if (!all) best = plait_apply(b->graph, PLAIT_OP_softmax, &best, 1, NULL, 0, NULL, 1);
+    return hp->expert_scale != 1 ? plait_scale(b->graph, best, hp->expert_scale) : best;
+}
+
+static plait_tensor expert_linear(plait_builder *b, int64_t il, const char *name, plait_tensor x,
+                                  plait_tensor ids, int64_t n_in, int64_t n_out) {
+    plait_tensor w = plait_builder_experts(b, il, name, n_in, n_out, b->hp->n_experts);
+    return plait_named(b->graph, name, plait_expert_matmul(b->graph, w, x, ids));
+}
+
+/* The expert that all tokens use, behind a gate of its own or not. */
+static plait_tensor shared_expert(plait_builder *b, int64_t il, plait_tensor x) {
+    plait_tensor y = feed_forward(b, il, "_shexp", x, b->hp->n_ff_shared);
+    if (!b->arch->traits.shared_gate) return y;
+    plait_tensor gate = plait_builder_linear(b, il, "ffn_gate_inp_shexp", x, b->hp->n_embd, 1);
+    return plait_mul(b->graph, y, plait_sigmoid(b->graph, gate));
+}
+
+/* x is [n_embd, rows]; what a token's experts give is [n_embd, used, rows] until it is summed by shares. */
+static plait_tensor experts(plait_builder *b, int64_t il, plait_tensor x, plait_dim rows) {
+    const plait_hparams *hp = b->hp;
+    int64_t n_ff = hp->n_ff_expert ? hp->n_ff_expert : hp->n_ff[il];
+    plait_tensor ids, shares = choose_experts(b, il, x, &ids);
+    plait_tensor column = plait_reshape(b->graph, x, PLAIT_SHAPE(hp->n_embd, 1, rows));
+    plait_tensor gate = expert_linear(b, il, "ffn_gate_exps", column, ids, hp->n_embd, n_ff);
+    plait_tensor up = expert_linear(b, il, "ffn_up_exps", column, ids, hp->n_embd, n_ff);
+    plait_tensor y = expert_linear(b, il, "ffn_down_exps", gated(b, gate, up), ids, n_ff, hp->n_embd);
+    y = plait_named(b->graph, "ffn_experts", plait_weighted_sum(b->graph, y, shares));
+    return hp->n_ff_shared ? plait_add(b->graph, y, shared_expert(b, il, x)) : y;
 }
 
 /* x + part, the part normed or scaled first where the family does that. */
@@ -95,14 +141,17 @@ plait_tensor plait_decoder_layers(plait_builder *b) {
         snprintf(scope, sizeof scope, "blk.%lld.", (long long)il);
         plait_graph_scope(b->graph, scope);
         plait_graph_block(b->graph, (int)il);
+        bool last = il == hp->n_layers - 1;
         plait_tensor part = attention(b, il, norm(b, il, "attn_norm.weight", x), freqs);
-        if (il == hp->n_layers - 1) { /* from here on only the wanted rows matter */
+        if (last) { /* from here on only the wanted rows matter */
             part = plait_get_rows(b->graph, part, b->output_rows);
             x = plait_get_rows(b->graph, x, b->output_rows);
         }
         x = residual(b, il, "post_attention_norm.weight", x, part);
-        x = residual(b, il, "post_ffw_norm.weight", x,
-                     feed_forward(b, il, norm(b, il, "ffn_norm.weight", x)));
+        part = norm(b, il, "ffn_norm.weight", x);
+        part = hp->n_experts ? experts(b, il, part, last ? b->outputs : b->tokens)
+                             : feed_forward(b, il, "", part, hp->n_ff[il]);
+        x = residual(b, il, "post_ffw_norm.weight", x, part);
     }
     plait_graph_scope(b->graph, NULL);
     plait_graph_block(b->graph, -1);

@@ -219,6 +219,38 @@ static plait_status read_multipliers(reader *r, plait_hparams *hp) {
 }
 
 /* Rope before attention: local layers begin with its numbers. */
+/* ---- experts ---- */
+
+enum { MAX_EXPERTS = 65536, SOFTMAX = 1 };
+
+/* What chooses experts in a way that no builder here knows is refused, for the model would talk nonsense. */
+static plait_status check_choice(reader *r) {
+    int64_t function, n_groups;
+    PLAIT_TRY(read_count(r, "expert_gating_func", 0, INT32_MAX, SOFTMAX, &function));
+    if (function > SOFTMAX)
+        return plait_error(PLAIT_UNSUPPORTED, "%s: %s is %lld; known is 1 (softmax)",
+                           plait_gguf_path(r->gguf), r->key, (long long)function);
+    PLAIT_TRY(read_count(r, "expert_group_count", 0, MAX_EXPERTS, 0, &n_groups));
+    if (n_groups <= 1) return PLAIT_OK;
+    return plait_error(PLAIT_UNSUPPORTED, "%s: %s is %lld: groups of experts are not known",
+                       plait_gguf_path(r->gguf), r->key, (long long)n_groups);
+}
+
+static plait_status read_experts(reader *r, plait_hparams *hp) {
+    PLAIT_TRY(read_count(r, "expert_count", 0, MAX_EXPERTS, 0, &hp->n_experts));
+    if (hp->n_experts == 0) return PLAIT_OK;
+    if (r->arch->traits.experts == PLAIT_EXPERTS_NONE)
+        return plait_error(PLAIT_UNSUPPORTED, "%s: %s is %lld, and architecture %s is known without experts",
+                           plait_gguf_path(r->gguf), r->key, (long long)hp->n_experts, r->arch->name);
+    PLAIT_TRY(read_count(r, "expert_used_count", 1, hp->n_experts, -1, &hp->n_used_experts));
+    PLAIT_TRY(read_count(r, "expert_feed_forward_length", 1, 1 << 28, 0, &hp->n_ff_expert));
+    PLAIT_TRY(read_count(r, "expert_shared_feed_forward_length", 0, 1 << 28,
+                         r->arch->traits.shared_gate ? hp->n_ff[0] : 0, &hp->n_ff_shared));
+    PLAIT_TRY(read_number(r, "expert_weights_scale", 1, &hp->expert_scale));
+    if (hp->expert_scale == 0) hp->expert_scale = 1; /* some files write 0 for "none" */
+    return check_choice(r);
+}
+
 plait_status plait_hparams_read(plait_hparams *out, const plait_gguf *gguf, const struct plait_arch *arch,
                                 plait_arena *arena) {
     reader r = {.gguf = gguf, .arch = arch};
@@ -227,6 +259,7 @@ plait_status plait_hparams_read(plait_hparams *out, const plait_gguf *gguf, cons
     PLAIT_TRY(read_rope(&r, &hp));
     PLAIT_TRY(read_attention(&r, &hp, arena));
     PLAIT_TRY(read_multipliers(&r, &hp));
+    PLAIT_TRY(read_experts(&r, &hp));
     *out = hp;
     return PLAIT_OK;
 }

@@ -15,6 +15,10 @@ typedef struct plait_hparams {
     uint32_t *n_heads, *n_kv_heads, *n_ff; /* [n_layers] */
     int64_t k_dim, v_dim;                  /* of a head */
     double norm_eps;
+    int64_t n_experts, n_used_experts; /* 0: none; how many of them a token uses */
+    int64_t n_ff_expert,
+        n_ff_shared;     /* of an expert, 0: as n_ff says; of one that all tokens use, 0: there is none */
+    double expert_scale; /* of the experts' shares */
     int64_t context_trained;
 
     plait_rope_options rope;       /* of full-attention layers */

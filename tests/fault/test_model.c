@@ -87,6 +87,15 @@ static void windows_on_two_devices(void **state) {
         (plait_model_options){.context = 64, .batch = 16, .sequences = 2, .pins = pins, .n_pins = 2});
 }
 
+/* Experts: packed matrices of all of them, on another device than what chooses them. */
+static void experts_elsewhere(void **state) {
+    (void)state;
+    static const plait_pin pins[] = {{"*_exps.weight", 1}};
+    each_allocation_of(
+        "qwen3moe-quant", "cpu:threads=1,cpu:threads=1",
+        (plait_model_options){.context = 64, .batch = 16, .sequences = 2, .pins = pins, .n_pins = 1});
+}
+
 /* A failed open leaves the context as it was: the next open in the same context succeeds. */
 static void the_context_can_go_on(void **state) {
     (void)state;
@@ -110,6 +119,7 @@ int main(void) {
         cmocka_unit_test(plain_model),
         cmocka_unit_test(quantised_model_in_memory),
         cmocka_unit_test(windows_on_two_devices),
+        cmocka_unit_test(experts_elsewhere),
         cmocka_unit_test(the_context_can_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@ static const struct {
     {"llama-dense", false},     {"llama-gqa", false}, {"llama-gqa-quant", true}, {"llama-yarn", false},
     {"llama-ropefreqs", false}, {"qwen2", false},     {"qwen3", false},          {"gemma3", false},
     {"gemma3-quant", true},     {"mistral3", false},  {"gemma2", false},         {"granite", false},
+    {"llama-moe", false},       {"qwen2moe", false},  {"qwen3moe", false},       {"qwen3moe-quant", true},
+    {"granitemoe", false},
 };
 
 static plait_session *open_session(const char *path, const char *devices, plait_dtype kv,

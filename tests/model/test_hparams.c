@@ -254,6 +254,55 @@ static void windows(void **state) {
     RUN_CASES("gemma3", cases);
 }
 
+static void numbers_of_experts(void **state) {
+    (void)state;
+    static const meta_case cases[] = {
+        {{U32("qwen2moe.expert_used_count", 8)}, PLAIT_OK, ""},
+        {{U32("qwen2moe.expert_used_count", 9)},
+         PLAIT_CORRUPT,
+         "qwen2moe.expert_used_count is 9, expected 1 to 8"},
+        {{U32("qwen2moe.expert_used_count", 0)}, PLAIT_CORRUPT, "qwen2moe.expert_used_count is 0"},
+        {{GONE("qwen2moe.expert_used_count")}, PLAIT_NOT_FOUND, "\"qwen2moe.expert_used_count\" is missing"},
+        {{U32("qwen2moe.expert_count", 70000)}, PLAIT_CORRUPT, "qwen2moe.expert_count is 70000"},
+        {{U32("qwen2moe.expert_count", 6)},
+         PLAIT_CORRUPT,
+         "tensor blk.0.ffn_gate_inp.weight: expected shape [64, 6], found [64, 8, 1, 1]"},
+        {{U32("qwen2moe.expert_count", 0)},
+         PLAIT_NOT_FOUND,
+         "tensor blk.0.ffn_gate.weight of shape [64, 40] is missing"},
+        {{U32("qwen2moe.expert_feed_forward_length", 32)},
+         PLAIT_CORRUPT,
+         "tensor blk.0.ffn_gate_exps.weight: expected shape [64, 32, 8], found [64, 24, 8, 1]"},
+        {{GONE("qwen2moe.expert_feed_forward_length")},
+         PLAIT_CORRUPT,
+         "tensor blk.0.ffn_gate_exps.weight: expected shape [64, 40, 8]"},
+        {{U32("qwen2moe.expert_shared_feed_forward_length", 48)},
+         PLAIT_CORRUPT,
+         "tensor blk.0.ffn_gate_shexp.weight: expected shape [64, 48], found [64, 40, 1, 1]"},
+        {{GONE("qwen2moe.expert_shared_feed_forward_length")}, PLAIT_OK, ""}, /* as long as a dense layer */
+        {{U32("qwen2moe.expert_gating_func", 1)}, PLAIT_OK, ""},
+        {{U32("qwen2moe.expert_gating_func", 2)},
+         PLAIT_UNSUPPORTED,
+         "qwen2moe.expert_gating_func is 2; known is 1 (softmax)"},
+        {{U32("qwen2moe.expert_group_count", 1)}, PLAIT_OK, ""},
+        {{U32("qwen2moe.expert_group_count", 4)},
+         PLAIT_UNSUPPORTED,
+         "qwen2moe.expert_group_count is 4: groups of experts are not known"},
+        {{F32("qwen2moe.expert_weights_scale", NAN)},
+         PLAIT_CORRUPT,
+         "qwen2moe.expert_weights_scale is not a finite number"},
+        {{F32("qwen2moe.expert_weights_scale", 0)}, PLAIT_OK, ""},
+    };
+    static const meta_case others[] = {
+        {{U32("gemma3.expert_count", 4)},
+         PLAIT_UNSUPPORTED,
+         "gemma3.expert_count is 4, and architecture gemma3 is known without experts"},
+        {{U32("gemma3.expert_count", 0)}, PLAIT_OK, ""},
+    };
+    RUN_CASES("qwen2moe", cases);
+    RUN_CASES("gemma3", others);
+}
+
 /* The message lists every architecture that is known. */
 static void unknown_architecture(void **state) {
     (void)state;
@@ -327,6 +376,37 @@ static void tensors_that_may_be_there(void **state) {
                  "tensor rope_freqs.weight: expected shape [16, 1], found [15, 1, 1, 1]");
 }
 
+static void tensors_of_experts(void **state) {
+    (void)state;
+    static const tensor_change missing[] = {
+        {.name = "blk.1.ffn_gate_inp.weight", .remove = true},
+        {.name = "blk.1.ffn_up_exps.weight", .remove = true},
+        {.name = "blk.0.ffn_down_exps.weight", .remove = true},
+        {.name = "blk.0.ffn_down_shexp.weight", .remove = true},
+        {.name = "blk.0.ffn_gate_inp_shexp.weight", .remove = true},
+    };
+    static const char *const parts[] = {
+        "tensor blk.1.ffn_gate_inp.weight of shape [64, 8] is missing",
+        "tensor blk.1.ffn_up_exps.weight of shape [64, 24, 8] is missing",
+        "tensor blk.0.ffn_down_exps.weight of shape [24, 64, 8] is missing",
+        "tensor blk.0.ffn_down_shexp.weight of shape [40, 64] is missing",
+        "tensor blk.0.ffn_gate_inp_shexp.weight of shape [64, 1] is missing",
+    };
+    static const tensor_change fewer = {
+        .name = "blk.1.ffn_up_exps.weight", .rank = 3, .dims = {64, 24, 7}, .dtype = PLAIT_F32};
+    static const tensor_change flat = {
+        .name = "blk.1.ffn_up_exps.weight", .rank = 2, .dims = {64, 192}, .dtype = PLAIT_F32};
+    static const tensor_change bias = {
+        .name = "blk.0.ffn_up_exps.bias", .rank = 2, .dims = {24, 8}, .dtype = PLAIT_F32};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        check_tensor("qwen2moe", &missing[i], PLAIT_NOT_FOUND, parts[i]);
+    check_tensor("qwen2moe", &fewer, PLAIT_CORRUPT,
+                 "tensor blk.1.ffn_up_exps.weight: expected shape [64, 24, 8], found [64, 24, 7, 1]");
+    check_tensor("qwen2moe", &flat, PLAIT_CORRUPT, "expected shape [64, 24, 8], found [64, 192, 1, 1]");
+    check_tensor("qwen2moe", &bias, PLAIT_UNSUPPORTED,
+                 "tensor blk.0.ffn_up_exps.bias: biases of experts are not known");
+}
+
 /* Element types that no op takes as a weight. */
 static void tensors_of_wrong_type(void **state) {
     (void)state;
@@ -348,6 +428,8 @@ int main(void) {
         cmocka_unit_test(heads_that_do_not_divide),
         cmocka_unit_test(rotary_numbers),
         cmocka_unit_test(windows),
+        cmocka_unit_test(numbers_of_experts),
+        cmocka_unit_test(tensors_of_experts),
         cmocka_unit_test(unknown_architecture),
         cmocka_unit_test(tensors_that_are_missing_or_misshapen),
         cmocka_unit_test(tensors_that_may_be_there),

@@ -3,8 +3,8 @@
 /* room: fit */
 #include "model/arch_case.h"
 
-static const char *const names[] = {"llama-dense", "llama-gqa-quant", "qwen3",
-                                    "gemma3",      "mistral3",        "gemma2"};
+static const char *const names[] = {"llama-dense", "llama-gqa-quant", "qwen3",    "gemma3",
+                                    "mistral3",    "gemma2",          "qwen2moe", "qwen3moe-quant"};
 
 /* Logits of all tokens of the case, fed in pieces. The caller frees them. */
 static float *logits_on(const char *devices, const arch_case *c, int64_t piece) {
@@ -65,6 +65,7 @@ static void in_company(void **state) {
         "sim:lack-type=f16+q4_0+q8_0:flops=100G,cpu:threads=2",
         "cpu:threads=1,sim:lack=matmul:flops=100G",
         "sim:lack=attention:flops=1T:reorder=4,sim:lack=matmul+rope:flops=1T:delay=4:delay-max=30us",
+        "sim:lack=expert_matmul:flops=1T,sim:lack=top_k+weighted_sum:flops=1T:delay=5:delay-max=30us",
         "sim:no=peer:lack=matmul:flops=1T,sim:no=peer+waits+boxes:lack=add+mul:flops=1T,cpu:threads=1",
         "sim:contiguous=yes:max-rank=3:flops=100G,cpu:threads=1",
     };

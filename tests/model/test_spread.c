@@ -7,7 +7,8 @@
 
 static const char *const cases[] = {"llama-dense",     "llama-gqa", "llama-gqa-quant", "llama-yarn",
                                     "llama-ropefreqs", "qwen2",     "qwen3",           "gemma3",
-                                    "gemma3-quant",    "mistral3",  "gemma2",          "granite"};
+                                    "gemma3-quant",    "mistral3",  "gemma2",          "granite",
+                                    "llama-moe",       "qwen2moe",  "qwen3moe-quant",  "granitemoe"};
 
 typedef struct way {
     const char *devices;
@@ -27,6 +28,9 @@ static const way ways[] = {
     {"cpu:threads=1,cpu:threads=1", PLAIT_SPLIT_AUTO, {0}, {{"blk.1", 1}, {"token_embd.weight", 1}}, 2},
     {"cpu:threads=1,cpu:threads=1", PLAIT_SPLIT_NONE, {0}, {{"*.ffn_*", 1}, {"cache.0.*", 1}}, 2},
     {"cpu:threads=1,cpu:threads=1", PLAIT_SPLIT_LAYER, {1, 1}, {{"cache.*", 0}}, 1},
+    {"sim,cpu:threads=1", PLAIT_SPLIT_NONE, {0}, {{"*_exps.weight", 1}}, 1},
+    {"cpu:threads=1,sim", PLAIT_SPLIT_LAYER, {1, 1}, {{"blk.0.ffn_up_exps.weight", 1}}, 1},
+    {"sim:lack=expert_matmul+weighted_sum,sim:lack=top_k", PLAIT_SPLIT_NONE, {0}, {{0}}, 0},
     {"sim:lack=attention+rope,cpu:threads=1", PLAIT_SPLIT_NONE, {0}, {{0}}, 0},
     {"sim:lack=rms_norm+kv_write,sim:lack=matmul", PLAIT_SPLIT_NONE, {0}, {{0}}, 0},
     {"cpu:threads=1,sim,sim:lack=get_rows+swiglu+geglu", PLAIT_SPLIT_LAYER, {1, 1, 1}, {{0}}, 0},
