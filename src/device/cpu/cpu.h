@@ -23,6 +23,7 @@ typedef struct plait_cpu_device {
     plait_cpu_pool *pool; /* Owned. */
     /* Node whose memory buffers ask for; -1: none, or the system refuses, for the reason below. */
     int memory_node;
+    /* Empty while nothing was refused. */
     char memory_reason[96];
     uint64_t memory_total_bytes; /* of the machine: a full node is helped out by others */
     plait_logger logger;
@@ -35,15 +36,16 @@ typedef struct plait_cpu_device {
 void plait_cpu_try_node(plait_cpu_device *device, int node);
 plait_status plait_cpu_buffer_create(plait_device *device, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out);
+/* An import's memory stays: it is the caller's. */
 void plait_cpu_buffer_destroy(plait_buffer *buffer);
 plait_status plait_cpu_buffer_import(plait_device *device, void *host, uint64_t size_bytes, uint32_t usage,
                                      plait_buffer **out);
 
-/* prepare.c */
+/* prepare.c: which nodes run as a group, which values never exist. */
 plait_status plait_cpu_prepare(plait_device *device, const plait_segment *segment, plait_prepared *out);
 void plait_cpu_prepared_destroy(plait_device *device, plait_prepared *prepared);
 
-/* program.c */
+/* cpu.c, but for the launch: a program is built by compile.c, run by launch.c. */
 bool plait_cpu_supports(plait_device *device, const plait_op_use *use, const plait_encoding *encodings,
                         char *reason, size_t reason_bytes);
 plait_status plait_cpu_compile(plait_device *device, const plait_segment *segment,
@@ -53,7 +55,8 @@ void plait_cpu_program_destroy(plait_device *device, plait_program *program);
 plait_status plait_cpu_launch(plait_cpu_device *device, const plait_program *program,
                               plait_buffer *const *slots, const int64_t *dims, plait_launch_trace *trace);
 
-/* weights.c */
+/* weights.c: the one packing that there is, offered where it serves every reader. Packing and unpacking use the pool,
+ * as a launch does. */
 plait_status plait_cpu_encodings(plait_device *device, const plait_weight_use *use,
                                  plait_encoding_offer *offers, int *n_offers);
 plait_status plait_cpu_pack_rows(plait_device *device, const plait_operand *source, plait_encoding encoding,

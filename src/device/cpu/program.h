@@ -12,13 +12,14 @@
 /* What a phase runs: units of its own, behind those of the tasks before it. */
 typedef struct plait_cpu_task plait_cpu_task;
 struct plait_cpu_task {
+    /* Asked at launch, after dims are bound: one of the functions of launch.c below, and its run. */
     int64_t (*units)(const plait_cpu_task *task);
     void (*run)(const plait_cpu_task *task, int64_t begin, int64_t end, int thread);
     int64_t n_units; /* of the launch that runs */
     union {
         struct {
             const plait_cpu_kernel *kernel;
-            plait_cpu_call *call;
+            plait_cpu_call *call; /* of the program's calls */
             int phase;
         } kernel;
         struct { /* a chain of rows, and the row of x that it makes */
@@ -32,9 +33,10 @@ struct plait_cpu_task {
     };
 };
 
+/* Tasks that may run at the same time; the next phase waits for all of them. */
 typedef struct plait_cpu_phase {
-    int first_task, n_tasks;
-    int group; /* of the prepared segment */
+    int first_task, n_tasks; /* a range of the program's tasks */
+    int group;               /* of the prepared segment */
 } plait_cpu_phase;
 
 /* *address := slot's memory + offset, at launch. */
@@ -44,7 +46,7 @@ typedef struct plait_cpu_bind {
     uint64_t offset;
 } plait_cpu_bind;
 
-/* *dim := value of the extent, at launch. */
+/* *dim := value of the extent, at launch. Only outermost dims vary, so strides are those of the bounds. */
 typedef struct plait_cpu_bind_dim {
     int64_t *dim;
     plait_extent extent;
@@ -55,9 +57,9 @@ struct plait_program {
     plait_arena arena;   /* everything below */
     const char *device;
     int n_slots, n_dims, n_calls, n_tasks, n_binds, n_bind_dims;
-    int64_t *bounds;
-    uint64_t *slot_bytes; /* least size of each slot's buffer; 0: it may be absent */
-    plait_cpu_call *calls;
+    int64_t *bounds;       /* of the named dims */
+    uint64_t *slot_bytes;  /* least size of each slot's buffer; 0: it may be absent */
+    plait_cpu_call *calls; /* shared by the phases of a kernel */
     const char **names;    /* of the calls' nodes */
     uint32_t *error_words; /* of the calls; written by any worker */
     plait_cpu_task *tasks;
@@ -82,6 +84,7 @@ int64_t plait_cpu_product_task_units(const plait_cpu_task *task);
 void plait_cpu_product_task_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread);
 int64_t plait_cpu_gated_task_units(const plait_cpu_task *task);
 void plait_cpu_gated_task_run(const plait_cpu_task *task, int64_t begin, int64_t end, int thread);
+/* What the pool calls for each piece of a phase: cut by tasks. */
 void plait_cpu_run_tasks(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread);
 
 #endif

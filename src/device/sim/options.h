@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "plait/op.h"
 
+/* Longest item of a device inside, with its NUL. */
 enum { PLAIT_SIM_ITEM_BYTES = 256 };
 
 /* What can be taken away from a device: words of no=. X(WORD in capitals, word, what then is missing). */
@@ -46,17 +47,20 @@ typedef enum plait_sim_failure {
         PLAIT_SIM_FAILURE_COUNT
 } plait_sim_failure;
 
+/* What the keys mean to whoever gives them is in docs/command-line.md. */
 typedef struct plait_sim_options {
     char inner[PLAIT_SIM_ITEM_BYTES]; /* item of the device inside, with ':' in place of '/' */
     uint64_t mem_bytes, granularity_bytes, align_bytes, pad_bytes, max_buffer_bytes;
+    /* copy_queues: what describe states; max_dim, max_rank: of operands, 0: any. */
     uint64_t copy_queues, max_dim, max_rank;
-    uint64_t delay_seed, reorder_seed, delay_max_ns;
-    uint64_t latency_ns, overhead_ns;
+    uint64_t delay_seed, reorder_seed, delay_max_ns; /* seeds: 0 for no delays, for the order of submission */
+    uint64_t latency_ns, overhead_ns;                /* of the link; of each launch */
     uint64_t fail_at[PLAIT_SIM_FAILURE_COUNT], lose_at; /* 0: never */
     double bandwidth;                                   /* of the link, bytes/s; 0: as fast as it goes */
     double flops, memory_bandwidth; /* of launches, FLOP/s and bytes/s; 0: as fast as they go */
     double speed;                   /* of launches, share of the inner device's */
     bool contiguous, copies_strides, astray, nan, poison, import;
+    /* What it has not: by number of the word, the op, the type. */
     bool without[PLAIT_SIM_WITHOUT_COUNT], lacks_op[PLAIT_OP_COUNT], lacks_type[PLAIT_DTYPE_LIMIT];
 } plait_sim_options;
 

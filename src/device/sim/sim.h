@@ -14,6 +14,8 @@
 #include "device/sim/options.h"
 #include "plait/device.h"
 
+/* GRAVES: destroyed buffers whose addresses stay taken, so that a late access faults instead of meeting another
+ * buffer. */
 enum { PLAIT_SIM_GRAVES = 256, PLAIT_SIM_MAX_QUEUES = 64 };
 
 typedef struct plait_sim_event plait_sim_event;
@@ -31,7 +33,7 @@ typedef struct plait_sim_device {
     bool lock_ready;
     pthread_mutex_t lock; /* of all below */
     uint64_t used_bytes;
-    uint64_t calls[PLAIT_SIM_FAILURE_COUNT], n_commands, n_queues_made;
+    uint64_t calls[PLAIT_SIM_FAILURE_COUNT], n_commands, n_queues_made; /* so far */
     uint64_t link_free_ns[2]; /* when the link's way in and out has moved all that was asked of it */
     int n_queues;
     plait_sim_queue *queues; /* lists of the living */
@@ -42,6 +44,7 @@ typedef struct plait_sim_device {
     plait_error_record loss;
 } plait_sim_device;
 
+/* A buffer is seen at two addresses (map.h): the published one, which faults but for staging, and the private one. */
 typedef struct plait_sim_buffer {
     plait_buffer base;
     plait_buffer *inner; /* Owned. The same bytes, as the device inside addresses them. */
@@ -163,6 +166,8 @@ plait_status plait_sim_alive(plait_sim_device *device);
 plait_status plait_sim_count(plait_sim_device *device, plait_sim_failure kind);
 /* Counts a command of a queue; at the one at which the device is to be lost, loses it. */
 plait_status plait_sim_count_command(plait_sim_device *device, const plait_command *command);
+/* Queues and events fail with the cause, and from then on calls that make or run something do. Losing it again changes
+ * nothing. */
 void plait_sim_lose(plait_sim_device *device, const char *cause);
 /* UNSUPPORTED when the device was made without it. */
 plait_status plait_sim_offers(const plait_sim_device *device, plait_sim_without what);

@@ -19,13 +19,15 @@ typedef struct W {
     VF p[W_PARTS];
 } W;
 
-/* A function of W from one of VF. */
+/* A function of W from one of VF: the expression for part i, for each part. Parts do not depend on each other, so they
+ * may overlap in time. */
 #define W_EACH(expression)                                                                                   \
     W r_;                                                                                                    \
     UNROLL                                                                                                   \
     for (int i = 0; i < W_PARTS; i++) r_.p[i] = (expression);                                                \
     return r_
 
+/* Unaligned, and so is w_store. */
 INLINE W w_load(const float *p) {
     W_EACH(vf_load(p + i * LANES));
 }
@@ -52,6 +54,7 @@ INLINE W w_div(W a, W b) {
 INLINE W w_fma(W a, W b, W c) {
     W_EACH(vf_fma(a.p[i], b.p[i], c.p[i]));
 }
+/* The sign alone changes, of zeros and NaN too. */
 INLINE W w_negate(W a) {
     W_EACH(vf_negate(a.p[i]));
 }
@@ -91,6 +94,7 @@ INLINE W w_signed_bytes(const int8_t *p) {
     W_EACH(vf_signed_bytes(p + i * LANES));
 }
 
+/* Codes of 4 bits, less 8: sixteen bytes have 32, of which these are the low or the high ones. */
 INLINE W w_nibbles(const uint8_t *p, bool high) {
     W_EACH(vf_nibbles(p + i * LANES, high));
 }
@@ -115,6 +119,7 @@ INLINE W w_keep(W v, int low, int high, W fill) {
     return w_if_less(number, w_set((float)low), fill, v);
 }
 
+/* w_sum, w_largest, w_store_half and w_store_sums look across lanes, so each lanes_ISA.h has its own. */
 #undef W_EACH
 
 #endif

@@ -12,6 +12,7 @@ INLINE VF vf_sub(VF a, VF b) {
 INLINE VF vf_div(VF a, VF b) {
     return _mm256_div_ps(a, b);
 }
+/* maxps and minps: the second operand where either is NaN or both are zeros. */
 INLINE VF vf_max(VF a, VF b) {
     return _mm256_max_ps(a, b);
 }
@@ -25,6 +26,7 @@ INLINE VF vf_if_less(VF a, VF b, VF x, VF y) {
 INLINE VF vf_abs(VF a) {
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
 }
+/* The sign bit is that of -0. */
 INLINE VF vf_copysign(VF a, VF b) {
     return _mm256_or_ps(vf_abs(a), _mm256_and_ps(b, _mm256_set1_ps(-0.0f)));
 }
@@ -34,6 +36,7 @@ INLINE VF vf_exp2_of(VF t) {
     VI bits = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));
 }
+/* 0xB1: 1 0 3 2, within each half. */
 INLINE VF vf_swap_pairs(VF a) {
     return _mm256_permute_ps(a, 0xB1);
 }
@@ -51,6 +54,7 @@ INLINE VF vf_nibbles(const uint8_t *p, bool high) {
 
 #include "device/cpu/kernels/lanes.h"
 
+/* Steps of 8, 4, 2 and 1 lanes. */
 INLINE float w_sum(W v) {
     VF a = _mm256_add_ps(v.p[0], v.p[1]);
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -77,6 +81,7 @@ INLINE void w_store_half(uint16_t *p, W v) {
     }
 }
 
+/* Sixteen registers: a tile of four dots takes eight of them, as do four rows of one vector, or one row of four. */
 #define TILE_ROWS 2
 #define TILE_KEYS 2
 #define WIDE      1

@@ -12,12 +12,14 @@ INLINE VF vf_sub(VF a, VF b) {
 INLINE VF vf_div(VF a, VF b) {
     return _mm512_div_ps(a, b);
 }
+/* As maxps and minps of AVX2. */
 INLINE VF vf_max(VF a, VF b) {
     return _mm512_max_ps(a, b);
 }
 INLINE VF vf_min(VF a, VF b) {
     return _mm512_min_ps(a, b);
 }
+/* Where the mask is set, x. */
 INLINE VF vf_if_less(VF a, VF b, VF x, VF y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
@@ -55,6 +57,7 @@ INLINE __m256 upper_half(VF v) {
     return _mm512_castps512_ps256(_mm512_shuffle_f32x4(v, v, 0x4E));
 }
 
+/* The step of 8 lanes adds the halves; from there on it is the code of AVX2. */
 INLINE float w_sum(W v) {
     __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v.p[0]), upper_half(v.p[0]));
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -78,6 +81,7 @@ INLINE void w_store_half(uint16_t *p, W v) {
     for (int k = 0; k < LANES; k++) p[k] = plait_f16_from_f32(lanes[k]);
 }
 
+/* Thirty-two registers: a tile of sixteen dots takes half of them, and so do four rows of four vectors. */
 #define TILE_ROWS 4
 #define TILE_KEYS 4
 #define WIDE      4

@@ -7,6 +7,7 @@
 #include "device/cpu/matmul/vec_portable.h"
 #include "tensor/quant/blocks.h"
 
+/* Bit by bit, so NaN and zeros pass unchanged. */
 INLINE VF vf_choose(VI mask, VF x, VF y) {
     return (VF)(((VI)x & mask) | ((VI)y & ~mask));
 }
@@ -28,9 +29,11 @@ INLINE VF vf_if_less(VF a, VF b, VF x, VF y) {
 INLINE VF vf_abs(VF a) {
     return (VF)((VI)a & 0x7FFFFFFF);
 }
+/* INT32_MIN is the sign bit alone. */
 INLINE VF vf_copysign(VF a, VF b) {
     return (VF)(((VI)a & 0x7FFFFFFF) | ((VI)b & INT32_MIN));
 }
+/* As in lanes_avx2.h. Unsigned, since bits are shifted out. */
 INLINE VF vf_exp2_of(VF t) {
     return (VF)(((VU)t << 23) + 0x3F800000u);
 }
@@ -55,6 +58,7 @@ INLINE float w_sum(W v) {
     VF a = (v.p[0] + v.p[2]), b = (v.p[1] + v.p[3]), c = a + b;
     return (c[0] + c[2]) + (c[1] + c[3]);
 }
+/* In the order of w_sum; the plain comparisons choose as vf_max does. */
 INLINE float w_largest(W v) {
     VF a = vf_max(v.p[0], v.p[2]), b = vf_max(v.p[1], v.p[3]), c = vf_max(a, b);
     float x = c[0] > c[2] ? c[0] : c[2], y = c[1] > c[3] ? c[1] : c[3];
@@ -66,10 +70,12 @@ INLINE void w_store_half(uint16_t *p, W v) {
     for (int i = 0; i < W_LANES; i++) p[i] = plait_f16_from_f32(lanes[i]);
 }
 
+/* Small tiles, for each vector takes four registers. */
 #define TILE_ROWS 2
 #define TILE_KEYS 2
 #define WIDE      1
 #define WIDE_ONE  2
+/* The definition that the others must match. */
 INLINE void w_store_sums(const W dots[TILE_ROWS][TILE_KEYS], int rows, float *out, int64_t stride) {
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < TILE_KEYS; k++) out[r * stride + k] = w_sum(dots[r][k]);

@@ -5,6 +5,7 @@
 
 #include "device/cpu/matmul/matmul.h"
 
+/* Quantised types by integer dot products; float types, and types that are decoded to floats. */
 extern const plait_cpu_matmul plait_cpu_blocks_portable[];
 extern const plait_cpu_matmul plait_cpu_floats_portable[];
 #if defined(__x86_64__)

@@ -17,16 +17,19 @@ typedef struct packed_nibbles { /* codes of 16 rows x 32 elements */
     uint8_t q[4][GROUP][4];
 } packed_nibbles;
 
+/* Unit of Q4_0: the scales d of 16 rows, then their codes, offset 8. No struct here has padding. */
 typedef struct packed_q4_0 {
     uint16_t d[GROUP];
     packed_nibbles low;
 } packed_q4_0;
 
+/* m is what a code of 0 stands for, so codes have no offset. */
 typedef struct packed_q4_1 {
     uint16_t d[GROUP], m[GROUP];
     packed_nibbles low;
 } packed_q4_1;
 
+/* The fifth bit of each code is in the plane. */
 typedef struct packed_q5_0 {
     uint16_t d[GROUP];
     uint8_t plane[GROUP][4];
@@ -44,6 +47,7 @@ typedef struct packed_q8_0 {
     uint8_t q[8][GROUP][4]; /* code + 128 */
 } packed_q8_0;
 
+/* Minima are subtracted: d * scale * code - dmin * min. */
 typedef struct packed_q4_k {
     uint16_t d[GROUP], dmin[GROUP];
     struct {
