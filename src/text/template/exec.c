@@ -147,6 +147,7 @@ bool plait_tpl_loop_length(plait_tpl_render *r, plait_tpl_loop *loop, int64_t *o
         if (!plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &rest)) return false;
         while ((more = pull(r, loop, &v)) > 0)
             if (!plait_tpl_list_push(r, rest.u.list, v)) return false;
+        /* The loop goes on over the list, from its first item; what came before is in index0. */
         if (more < 0 || !plait_tpl_iterate(r, rest, &loop->iter)) return false;
         loop->tested = true;
         loop->length = (int64_t)rest.u.list->n_items + loop->index0 + 1 + loop->has_after;
@@ -352,6 +353,7 @@ bool plait_tpl_call_macro(plait_tpl_render *r, plait_tpl_macro *macro, const pla
     plait_tpl_frame *frame = new_frame(r, macro->frame);
     bool *used = plait_tpl_alloc(r, args->n_named, sizeof *used);
     size_t n_params = 0;
+    /* Counted anew at each call: macros have few. */
     for (const plait_tpl_node *p = macro->node->a; p; p = p->next) n_params++;
     bool *missing = plait_tpl_alloc(r, n_params, sizeof *missing);
     if (!frame || !used || !missing || !plait_tpl_enter(r)) return false;

@@ -47,6 +47,7 @@ static int next_char(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *o
         from = to = it->position;
         plait_tpl_str_next(s, &to);
     }
+    /* str_sub keeps the marks of the bytes, so a character of foreign text is foreign. */
     it->position += to - from;
     if (!plait_tpl_str_sub(r, s, from, to, out)) return -1;
     return plait_tpl_str_with_markup(r, out->u.string, false, out) ? 1 : -1;
@@ -54,6 +55,7 @@ static int next_char(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *o
 
 /* Number of the item to give next, in a source of n items. */
 static size_t next_index(plait_tpl_iter *it, size_t n) {
+    /* n is asked anew for each item: a list may have become shorter. */
     if (it->position >= n) return SIZE_MAX;
     size_t i = it->position++;
     return it->reversed ? n - 1 - i : i;

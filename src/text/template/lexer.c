@@ -89,8 +89,11 @@ static size_t cut_before(const plait_tpl_lexer *x, size_t from, size_t to, char 
                          bool line_starting) {
     if (sign == '-') return strip_end(x, from, to);
     if (sign == '+' || !lstrip) return to;
+    /* Only the white space of the tag's own line is looked at; `line_starting` tells that the text before `from` ended
+     * a line. */
     size_t line = to;
     while (line > from && x->text[line - 1] != '\n') line--;
+    /* A tag stands before on this line. */
     if (line == from && !line_starting) return to;
     return strip_end(x, line, to) == line ? line : to;
 }
@@ -114,6 +117,7 @@ static bool lex_comment(plait_tpl_lexer *x) {
     if (from >= x->n_bytes)
         return move_to(x, x->n_bytes), true; /* as in Jinja: nothing follows, nothing is missed */
     if (at >= x->n_bytes) return fail_here(x, "missing end of comment tag");
+    /* "#}" with its sign; a '-' that opened the comment does not close it. */
     char sign = at > from ? sign_at(x, at - 1) : 0;
     move_to(x, after_block(x, at + 2, sign));
     return true;
@@ -141,6 +145,7 @@ static bool lex_raw(plait_tpl_lexer *x, size_t begin_end, char begin_sign) {
     move_to(x, begin_sign == '-' ? skip_space(x, begin_end) : begin_end);
     size_t from = x->at, at = from, end = 0;
     char before = 0, sign = 0;
+    /* The tag was alone on its line, as far as the raw text is concerned. */
     bool starting = from > 0 && x->text[from - 1] == '\n';
     while (at < x->n_bytes && !word_tag(x, at, "endraw", &before, &sign, &end)) at++;
     if (from >= x->n_bytes) return true;
@@ -180,6 +185,7 @@ static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool un
  * dot or exponent it is an integer. */
 static size_t scan_float(const plait_tpl_lexer *x, size_t at) {
     size_t p = scan_digits(x, at, 10, false), good = at;
+    /* Behind a dot it is an index. */
     if (p == at || (at > 0 && x->text[at - 1] == '.')) return at;
     if (p < x->n_bytes && x->text[p] == '.') {
         size_t q = scan_digits(x, p + 1, 10, false);
@@ -346,6 +352,7 @@ static bool add_operator(plait_tpl_lexer *x) {
 /* Ends the tag when it ends here: sets *done. */
 static bool lex_tag_end(plait_tpl_lexer *x, tag_end end, bool *done) {
     char sign = sign_at(x, x->at);
+    /* '+' means nothing at the end of an expression, where it is an operator. */
     if (end == END_PRINT && sign == '+') sign = 0;
     size_t at = x->at + (sign != 0);
     *done = x->n_closers == 0 && at_text(x, at, end == END_BLOCK ? "%}" : "}}");

@@ -1,5 +1,25 @@
-/* Expressions, by recursive descent along Jinja's ladder of precedence: if, or, and, not, comparisons, + -, ~, * / // %,
- * **, unary, postfix, filters and tests. Invariant: a function returns NULL exactly when the failure is recorded. */
+/* Expressions, by recursive descent along Jinja's ladder of precedence: if, or, and, not, comparisons, + -, ~, * / //
+ * %, **, unary, postfix, filters and tests. Invariant: a function returns NULL exactly when the failure is recorded.
+ *
+ * The grammar, { } for any number of times and [ ] for at most once:
+ *
+ *    expression = or { "if" or [ "else" expression ] }
+ *    or         = and { "or" and }
+ *    and        = not { "and" not }
+ *    not        = "not" not | compare
+ *    compare    = sum { ("==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not" "in") sum }
+ *    sum        = concat { ("+" | "-") concat }
+ *    concat     = product { "~" product }
+ *    product    = power { ("*" | "/" | "//" | "%") power }
+ *    power      = unary { "**" unary }
+ *    unary      = signed { filter | test | call }
+ *    signed     = ("+" | "-") signed | primary { "." (name | integer) | "[" subscripts "]" | call }
+ *    filter     = "|" dotted [ call ]
+ *    test       = "is" [ "not" ] dotted [ call | primary { ... } ]
+ *    primary    = name | string { string } | number | "(" [ tuple ] ")" | "[" items "]" | "{" pairs "}"
+ *    tuple      = expression { "," expression } [ "," ]
+ *
+ * Each level calls the next one, so an expression in brackets takes 14 C frames and three of the parser's levels. */
 #include "text/template/builtin.h"
 #include "text/template/parser.h"
 
@@ -247,6 +267,7 @@ static plait_tpl_node *parse_dot(plait_tpl_parser *p, plait_tpl_node *node) {
     return n;
 }
 
+/* The node of a call holds what is called in `a`, arguments in items and named, the starred ones apart. */
 static plait_tpl_node *parse_call(plait_tpl_parser *p, plait_tpl_node *node) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_CALL, plait_tpl_peek(p));
     if (!n) return NULL;
@@ -360,6 +381,7 @@ static bool starts_test_argument(const plait_tpl_parser *p) {
  * "and". */
 static plait_tpl_node *parse_test(plait_tpl_parser *p, plait_tpl_node *node) {
     const plait_tpl_token *at = plait_tpl_take(p);
+    /* "is not" is the negated test; "not x is y" is the same by precedence. */
     bool negated = plait_tpl_skip_name(p, "not");
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_TEST, at);
     if (!n || !take_dotted(p, n)) return NULL;
@@ -367,6 +389,7 @@ static plait_tpl_node *parse_test(plait_tpl_parser *p, plait_tpl_node *node) {
     if (plait_tpl_at_op(p, "(")) {
         if (!parse_arguments(p, n)) return NULL;
     } else if (starts_test_argument(p)) {
+        /* Without this the second `is` would be read as the argument. Jinja refuses it too. */
         if (plait_tpl_at_name(p, "is")) return plait_tpl_syntax(p, "no second test");
         plait_tpl_node **tail = &n->items, *argument = parse_postfix(p, parse_primary(p, false));
         if (!argument) return NULL;
@@ -409,6 +432,7 @@ static plait_tpl_node *parse_unary(plait_tpl_parser *p, bool with_filter) {
     return n;
 }
 
+/* A comma may stand behind the last item, here and in dicts and calls. */
 static plait_tpl_node *parse_list(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_LIST, plait_tpl_take(p)), **tail;
     if (!n) return NULL;
@@ -422,6 +446,7 @@ static plait_tpl_node *parse_list(plait_tpl_parser *p) {
     return plait_tpl_expect_op(p, "]") ? n : NULL;
 }
 
+/* Keys are any expressions; equal ones are found when it runs. */
 static plait_tpl_node *parse_dict(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_DICT, plait_tpl_take(p)), **tail;
     if (!n) return NULL;
@@ -490,6 +515,7 @@ static plait_tpl_node *parse_parentheses(plait_tpl_parser *p) {
     return n && plait_tpl_expect_op(p, ")") ? n : NULL;
 }
 
+/* `with_ns`: a target of set, where a.b is an attribute of a namespace and no lookup. */
 static plait_tpl_node *parse_primary(plait_tpl_parser *p, bool with_ns) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     switch (t->kind) {
@@ -522,6 +548,7 @@ static plait_tpl_node *parse_items(plait_tpl_parser *p, bool targets, bool with_
         if (tuple && tuple_ends(p, stop)) break;
         plait_tpl_node *item = targets ? parse_primary(p, with_ns) : with_cond ? parse_cond(p) : parse_or(p);
         if (!item) return NULL;
+        /* One item without a comma is that item. */
         if (!tuple && !plait_tpl_at_op(p, ",")) {
             p->depth--;
             return item;
@@ -537,6 +564,7 @@ static plait_tpl_node *parse_items(plait_tpl_parser *p, bool targets, bool with_
     return tuple;
 }
 
+/* `stop` is a name that may follow a comma at the end, as "recursive" does behind a for. */
 plait_tpl_node *plait_tpl_parse_tuple(plait_tpl_parser *p, bool with_cond, const char *stop) {
     return parse_items(p, false, false, with_cond, stop);
 }
@@ -552,6 +580,7 @@ static bool check_target(plait_tpl_parser *p, const plait_tpl_node *n) {
     return true;
 }
 
+/* Read as primary expressions and checked then; `with_ns` allows a.b, an attribute of a namespace. */
 plait_tpl_node *plait_tpl_parse_target(plait_tpl_parser *p, bool with_ns, const char *stop) {
     plait_tpl_node *n = parse_items(p, true, with_ns, false, stop);
     return n && check_target(p, n) ? n : NULL;

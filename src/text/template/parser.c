@@ -1,7 +1,19 @@
 /* Statements. Not here: expressions and targets (parse_expr.c). Invariant: every function that returns NULL or false
  * has recorded the failure.
  *
- * A failure leaves depth and the other counters as they are: the parser is given up with it. */
+ * A failure leaves depth and the other counters as they are: the parser is given up with it.
+ *
+ * What there is, with T a tuple without parentheses, E an expression, and any of the tags with '-' or '+' signs:
+ *
+ *    {% if T %} ... {% elif T %} ... {% else %} ... {% endif %}
+ *    {% for TARGETS in T [if E] [recursive] %} ... [{% else %} ...] {% endfor %}   {% break %}   {% continue %}
+ *    {% set TARGETS = T %}   {% set TARGET [| filters] %} ... {% endset %}
+ *    {% macro NAME(PARAMETERS) %} ... {% endmacro %}   {% call[(PARAMETERS)] CALL %} ... {% endcall %}
+ *    {% filter FILTERS %} ... {% endfilter %}   {% with [NAME = E, ...] %} ... {% endwith %}
+ *    {% block NAME [scoped] %} ... {% endblock [NAME] %}   {% generation %} ... {% endgeneration %}
+ *    {% autoescape false %} ... {% endautoescape %}   {% print E, ... %}
+ *
+ * include, import, from and extends need other templates and are refused with these words. */
 #include "text/template/parser.h"
 
 #include "text/template/string.h"
@@ -48,6 +60,7 @@ bool plait_tpl_skip_name(plait_tpl_parser *p, const char *name) {
 /* Always NULL, so that a caller may return it. Long names are cut: they come out of the file. */
 void *plait_tpl_syntax(plait_tpl_parser *p, const char *expected) {
     const plait_tpl_token *t = plait_tpl_peek(p);
+    /* In the order of plait_tpl_token_kind; names and operators show themselves. */
     static const char *const names[] = {"text",
                                         "a tag",
                                         "the end of the tag",
@@ -81,6 +94,7 @@ const plait_tpl_token *plait_tpl_expect_name(plait_tpl_parser *p) {
     return plait_tpl_peek(p)->kind == PLAIT_TPL_T_NAME ? plait_tpl_take(p) : plait_tpl_syntax(p, "a name");
 }
 
+/* %} of the tag that is being read. */
 static bool expect_end(plait_tpl_parser *p) {
     if (plait_tpl_peek(p)->kind != PLAIT_TPL_T_BLOCK_END)
         return plait_tpl_syntax(p, "the end of the tag") != NULL;
@@ -109,6 +123,7 @@ bool plait_tpl_deeper(plait_tpl_parser *p) {
 
 /* --- statements --- */
 
+/* Names that end a body; the one that was met is left for the statement to look at. */
 static const char *const ends_if[] = {"elif", "else", "endif", NULL};
 static const char *const ends_endif[] = {"endif", NULL};
 static const char *const ends_for[] = {"else", "endfor", NULL};
@@ -249,6 +264,7 @@ static bool parse_macro_body(plait_tpl_parser *p, const char *const *ends, plait
     p->uses = 0;
     if (!parse_function_body(p, ends, n)) return false;
     n->uses = p->uses;
+    /* A mention inside of an inner macro is one of the outer macro's body as well. */
     p->uses |= outer;
     for (const plait_tpl_node *q = n->a; q; q = q->next) {
         const plait_tpl_str *name = q->value.u.string;
@@ -258,6 +274,7 @@ static bool parse_macro_body(plait_tpl_parser *p, const char *const *ends, plait
     return true;
 }
 
+/* The name is a variable like any other, set when the statement runs. */
 static plait_tpl_node *parse_macro(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_MACRO, plait_tpl_take(p));
     const plait_tpl_token *name = n ? plait_tpl_expect_name(p) : NULL;
@@ -275,12 +292,14 @@ static plait_tpl_node *parse_call_block(plait_tpl_parser *p) {
     return parse_macro_body(p, ends_call, n) ? n : NULL;
 }
 
+/* The first filter stands without a bar. */
 static plait_tpl_node *parse_filter_block(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_FILTER_BLOCK, plait_tpl_take(p));
     if (!n || !(n->b = plait_tpl_parse_filters(p, NULL, true))) return NULL;
     return parse_scope_body(p, ends_filter, n) ? n : NULL;
 }
 
+/* Assignments as nodes of kind SET, in their order. */
 static plait_tpl_node *parse_with(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_WITH, plait_tpl_take(p)), **tail;
     if (!n) return NULL;
@@ -312,6 +331,8 @@ static plait_tpl_node *parse_block(plait_tpl_parser *p) {
     for (const plait_tpl_node *b = p->blocks; b; b = b->c)
         if (plait_tpl_str_equal(b->value.u.string, name->value.u.string))
             return plait_tpl_syntax(p, "each block name only once before");
+    /* The blocks so far are linked through `c`; Jinja refuses a second one of a name, since children could not tell
+     * them apart. */
     n->c = p->blocks;
     p->blocks = n;
     n->flag = !plait_tpl_skip_name(p, "scoped");
@@ -358,6 +379,7 @@ static plait_tpl_node *parse_jump(plait_tpl_parser *p, plait_tpl_node_kind kind)
     return plait_tpl_node_new(p, kind, plait_tpl_take(p));
 }
 
+/* Known but impossible here, which is another error than an unknown word. */
 static plait_tpl_node *parse_refused(plait_tpl_parser *p) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     p->r->line = t->line;
@@ -432,6 +454,7 @@ static bool parse_statements(plait_tpl_parser *p, const char *const *ends, plait
 
 /* The rest of a tag, then statements up to the tag that ends it. */
 static bool parse_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_node **out) {
+    /* Python's colon is allowed behind a tag's head, as in Jinja. */
     plait_tpl_skip_op(p, ":");
     if (!expect_end(p) || !plait_tpl_deeper(p)) return false;
     bool ok = parse_statements(p, ends, out);
