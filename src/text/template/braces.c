@@ -23,6 +23,7 @@ static bool named_argument(plait_tpl_render *r, const plait_tpl_args *args, cons
 /* A whole number in bytes [from, to): -1 when it is none. */
 static int64_t number_in(const plait_tpl_str *s, size_t from, size_t to) {
     int64_t n = 0;
+    /* Nine digits fit into 32 bits; more cannot be the number of an argument. */
     if (from == to || to - from > 9) return -1;
     for (size_t i = from; i < to; i++) {
         if (s->bytes[i] < '0' || s->bytes[i] > '9') return -1;
@@ -108,12 +109,14 @@ static bool put_field(plait_tpl_builder *b, braces *f, size_t from, size_t to, i
     bool in_item = false;
     for (; name_end < to; name_end++) {
         char c = s->bytes[name_end];
+        /* Inside of brackets '!' and ':' belong to the key. */
         if (c == '[') in_item = true;
         if (c == ']') in_item = false;
         if (!in_item && (c == '!' || c == ':')) break;
     }
     size_t at = name_end;
     if (at < to && s->bytes[at] == '!') {
+        /* One letter, and nothing behind it but a specification. */
         if (at + 1 >= to || (at + 2 < to && s->bytes[at + 2] != ':'))
             return plait_tpl_type_error(r, "format: a broken conversion");
         how = s->bytes[at + 1];
@@ -127,6 +130,7 @@ static bool put_field(plait_tpl_builder *b, braces *f, size_t from, size_t to, i
     plait_tpl_builder_init(&spec_text, r);
     if (!put_format(&spec_text, f, spec_from, to, depth + 1) || !plait_tpl_finish_str(&spec_text, &spec))
         return false;
+    /* With a specification the result is the caller's to escape, as in markupsafe. */
     if (s->markup && spec->n_bytes == 0) {
         const plait_tpl_str *text;
         if (!plait_tpl_to_str(r, v, &text) || !plait_tpl_str_escape(r, text, &v)) return false;
@@ -154,6 +158,7 @@ static bool put_format(plait_tpl_builder *b, braces *f, size_t from, size_t to, 
         plait_tpl_put_slice(b, s, from, at);
         if (at == to) break;
         if (!plait_tpl_step(b->r, 1)) return false;
+        /* Also "}}", which no field has opened. */
         bool twice = at + 1 < to && s->bytes[at + 1] == s->bytes[at];
         if (twice && depth == 0) {
             plait_tpl_put_slice(b, s, at, at + 1);

@@ -25,6 +25,7 @@ static bool flag(const plait_tpl_call *c, int i) {
 static bool path_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, size_t to,
                       plait_tpl_value *out) {
     int64_t n = 0;
+    /* 17 digits cannot overflow. */
     bool number = to > from && to - from < 18;
     for (size_t i = from; number && i < to; i++) {
         number = s->bytes[i] >= '0' && s->bytes[i] <= '9';
@@ -43,6 +44,7 @@ static bool follow(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *
         plait_tpl_value part;
         while (end < to && s->bytes[end] != '.') end++;
         if (!path_part(r, s, from, end, &part) || !plait_tpl_get_item(r, v, part, &v)) return false;
+        /* Jinja replaces after each part, so the rest of a path goes on from the default. */
         if (v.kind == PLAIT_TPL_UNDEFINED && otherwise.kind != PLAIT_TPL_MISSING &&
             otherwise.kind != PLAIT_TPL_NONE)
             v = otherwise;
@@ -72,7 +74,8 @@ static bool fold_case(plait_tpl_render *r, bool case_sensitive, plait_tpl_value 
            plait_tpl_str_case(r, v->u.string, PLAIT_TPL_LOWER, v);
 }
 
-/* The key of an item for sort: a list of the paths' values ("a,b"). */
+/* The key of an item for sort: a list of the paths' values ("a,b"). The commas of sort's attribute; a key that is no
+ * string is one path, for example a number. */
 static bool multi_key(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value paths, bool case_sensitive,
                       plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -145,6 +148,7 @@ static bool filter_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
         plait_tpl_truth(c->self) ? c->self : plait_tpl_undefined(NULL); /* anything false maps to nothing */
     stage *s = plait_tpl_alloc(r, 1, sizeof *s);
     if (!s) return false;
+    /* The arena gives zeros, and zero is another kind. */
     s->path.kind = s->otherwise.kind = PLAIT_TPL_MISSING;
     const plait_tpl_value *attribute = named_argument(c->args, "attribute"),
                           *otherwise = named_argument(c->args, "default");
@@ -172,11 +176,13 @@ static bool select_by(plait_tpl_render *r, const plait_tpl_call *c, bool by_path
                       plait_tpl_value *out) {
     const plait_tpl_str *name;
     plait_tpl_value v = plait_tpl_truth(c->self) ? c->self : plait_tpl_undefined(NULL);
+    /* How many arguments stand in front of the test's name. */
     size_t off = by_path;
     stage *s = plait_tpl_alloc(r, 1, sizeof *s);
     if (!s) return false;
     s->by_path = by_path;
     s->reject = reject;
+    /* Nothing to run over: wrong names do not show, as in Jinja, where the generator never starts. */
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_lazy(r, v, select_stage, s, out);
     if (c->args->n_pos < off) return plait_tpl_type_error(r, "missing parameter for attribute name");
     if (by_path) s->path = c->args->pos[0];
@@ -281,6 +287,7 @@ static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     if (!plait_tpl_iterate(r, c->self, &it)) return false;
     while ((more = plait_tpl_next(r, &it, &v)) > 0) {
         if (!get_path(r, v, c->v[1], none, &v) || !plait_tpl_to_str(r, v, &s)) return false;
+        /* Between items, also behind an empty one. */
         if (n++ && between) plait_tpl_put_str(&b, between);
         plait_tpl_put_str(&b, s);
     }
@@ -289,6 +296,7 @@ static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
 
 /* Keys are computed once for each item. The sort is stable. */
 static bool filter_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    /* Both default to false: Jinja compares without case. */
     bool reverse = flag(c, 0), sensitive = flag(c, 1);
     plait_tpl_value list, keys, key;
     if (!plait_tpl_list_from(r, c->self, &list) ||
@@ -344,6 +352,7 @@ static bool filter_items(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
         return as_iterator(r, plait_tpl_none(), out) /* fails when it is run over */;
     plait_tpl_view *view = plait_tpl_alloc(r, 1, sizeof *view);
     if (!view) return false;
+    /* Entries set while the loop runs over it are seen, unlike in Python, which would fail. */
     *view = (plait_tpl_view){.dict = c->self.u.dict, .part = PLAIT_TPL_ITEMS};
     return as_iterator(r, (plait_tpl_value){.kind = PLAIT_TPL_VIEW, .u.view = view}, out);
 }
@@ -355,6 +364,7 @@ static bool filter_unique(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     plait_tpl_iter it;
     int more;
     if (not_iterable(c->self)) return as_iterator(r, c->self, out);
+    /* A dict as a set: constant time for each item. */
     if (!plait_tpl_dict_new(r, &seen) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list) ||
         !plait_tpl_iterate(r, c->self, &it))
         return false;
@@ -380,6 +390,7 @@ static bool extreme(plait_tpl_render *r, const plait_tpl_call *c, int wanted, co
     if (!plait_tpl_iterate(r, c->self, &it)) return false;
     while ((more = plait_tpl_next(r, &it, &item)) > 0) {
         if (!get_path(r, item, c->v[1], none, &key) || !fold_case(r, flag(c, 0), &key)) return false;
+        /* `order` is only read once it was set, from the second item on. */
         if (n++ && !plait_tpl_compare(r, key, best, op, &order)) return false;
         if (n > 1 && order != wanted) continue;
         best = key;
@@ -400,6 +411,7 @@ static bool filter_max(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
 /* By the + operator from `start`, so lists can be summed too. */
 static bool filter_sum(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
+    /* 0 without a start, so the sum of nothing is a number. */
     plait_tpl_value total = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_int(0) : c->v[1], item;
     plait_tpl_iter it;
     int more;
@@ -436,6 +448,7 @@ static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     }
     if (more < 0) return false;
     if (batch.kind == PLAIT_TPL_LIST && given(c, 1))
+        /* Bounded by steps, as `size` is whatever the template says. */
         while ((int64_t)batch.u.list->n_items < size)
             if (!plait_tpl_step(r, 1) || !plait_tpl_list_push(r, batch.u.list, c->v[1])) return false;
     return as_iterator(r, list, out);
@@ -449,6 +462,7 @@ static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     if (!plait_tpl_as_int(r, c->v[0], "slice", &slices) || !plait_tpl_list_from(r, c->self, &all) ||
         !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, &list))
         return false;
+    /* Python's words for it; a negative number gives no slice at all. */
     if (slices == 0) return plait_tpl_type_error(r, "division by zero");
     int64_t n = (int64_t)all.u.list->n_items;
     for (int64_t i = 0; i < slices; i++) {
@@ -469,6 +483,7 @@ static bool close_group(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     plait_tpl_value group;
     if (!flag(c, 2) && !get_path(r, members.u.list->items[0], c->v[0], c->v[1], &key)) return false;
     if (!plait_tpl_pair(r, key, members, &group)) return false;
+    /* The pair answers to .grouper and .list too. */
     group.u.list->group = true;
     return plait_tpl_list_push(r, groups, group);
 }
@@ -494,6 +509,7 @@ static bool filter_groupby(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     for (size_t i = 0; i < n; i++) {
         size_t at = (size_t)order.u.list->items[i].u.integer;
         bool same = false;
+        /* `key` is the key of the group that is open. */
         if (i && !plait_tpl_equal(r, keys.u.list->items[at], key, &same)) return false;
         if (!same) {
             if (i && !close_group(r, c, groups.u.list, key, members)) return false;
@@ -512,6 +528,7 @@ static bool filter_random(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     int64_t n;
     if (!plait_tpl_length(r, c->self, &n)) return false;
     if (n == 0) return *out = plait_tpl_undefined("no random item, sequence was empty"), true;
+    /* They have a length but no positions. */
     if (c->self.kind == PLAIT_TPL_DICT || c->self.kind == PLAIT_TPL_VIEW)
         return plait_tpl_type_error(r, "random: expected a sequence, found %s", plait_tpl_type_name(c->self));
     uint64_t z = r->random_state += 0x9E3779B97F4A7C15u;

@@ -77,6 +77,7 @@ static bool filter_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     if (!plait_tpl_to_str(r, c->self, &s) || !plait_tpl_to_str(r, c->v[0], &old) ||
         !plait_tpl_to_str(r, c->v[1], &with))
         return false;
+    /* Without a count all are replaced, which is what -1 means to str_replace. */
     if (given(c, 2) && c->v[2].kind != PLAIT_TPL_NONE && !plait_tpl_as_int(r, c->v[2], "replace", &count))
         return false;
     return plait_tpl_str_replace(r, s, old, with, count, out);
@@ -129,12 +130,14 @@ static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
         return false;
     bool first = given(c, 1) && plait_tpl_truth(c->v[1]), blank = given(c, 2) && plait_tpl_truth(c->v[2]);
     plait_tpl_builder_init(&spaces, r);
+    /* No spaces for a width below 0. */
     if (!by) plait_tpl_put_repeat(&spaces, ' ', width, 0);
     if (!by && !plait_tpl_finish_str(&spaces, &by)) return false;
     if (first) plait_tpl_put_str(&b, by);
     size_t at = 0, next = 0;
     do {
         size_t end = plait_tpl_str_line_end(s, at, &next);
+        /* Every kind of line end becomes \n, with the mark of its last byte. */
         if (at > 0) plait_tpl_put(&b, "\n", 1, plait_tpl_str_mark(s, at - 1));
         if (at > 0 && (blank || end > at)) plait_tpl_put_str(&b, by);
         plait_tpl_put_slice(&b, s, at, end);
@@ -156,10 +159,13 @@ static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_
     const plait_tpl_str *s, *end;
     int64_t length, leeway, n;
     plait_tpl_value dots = c->v[2], part;
+    /* The length is asked before anything else, so whatever has none fails, and what is short enough stays what it
+     * is. */
     if (!plait_tpl_length(r, c->self, &n) || !int_or(r, c, 0, "truncate", 255, &length)) return false;
     bool kill = given(c, 1) && plait_tpl_truth(c->v[1]);
     if (!given(c, 2) && !plait_tpl_str_text(r, "...", &dots)) return false;
     if (!plait_tpl_as_str(r, dots, "truncate", &end)) return false;
+    /* Jinja's policy truncate.leeway. */
     leeway = 5;
     if (given(c, 3) && c->v[3].kind != PLAIT_TPL_NONE && !plait_tpl_as_int(r, c->v[3], "truncate", &leeway))
         return false;
@@ -167,6 +173,7 @@ static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_
         return plait_tpl_type_error(r, "truncate: the length must be at least that of the end");
     if (n <= length || n - length <= leeway) return *out = c->self, true;
     if (!plait_tpl_as_str(r, c->self, "truncate", &s)) return false;
+    /* The end counts for the length. */
     size_t cut = plait_tpl_str_byte_of(s, (size_t)(length - (int64_t)end->n_chars));
     plait_tpl_str space = {.bytes = " ", .n_bytes = 1, .n_chars = 1};
     size_t at = kill ? SIZE_MAX : plait_tpl_str_rfind(s, &space, 0, cut);
@@ -196,6 +203,7 @@ static bool filter_format(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     if (!plait_tpl_to_str(r, c->self, &s)) return false;
     if (c->args->n_pos && c->args->n_named)
         return plait_tpl_type_error(r, "format: positional and named arguments at the same time");
+    /* One kind of arguments only, so either a mapping or a tuple. */
     if (!(c->args->n_named ? plait_tpl_dict_new(r, &args)
                            : plait_tpl_list_new(r, PLAIT_TPL_TUPLE, c->args->n_pos, &args)))
         return false;
@@ -232,6 +240,7 @@ static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait
     plait_tpl_value v = c->self, pair;
     int more, n = 0;
     plait_tpl_builder_init(&b, r);
+    /* What Jinja finds to be iterable and no string. */
     bool many = v.kind == PLAIT_TPL_LIST || v.kind == PLAIT_TPL_TUPLE || v.kind == PLAIT_TPL_DICT ||
                 v.kind == PLAIT_TPL_VIEW || v.kind == PLAIT_TPL_ITERATOR || v.kind == PLAIT_TPL_RANGE ||
                 v.kind == PLAIT_TPL_UNDEFINED;
@@ -276,9 +285,11 @@ static bool filter_xmlattr(plait_tpl_render *r, const plait_tpl_call *c, plait_t
         const plait_tpl_entry *e = &c->self.u.dict->entries[i];
         if (e->value.kind == PLAIT_TPL_NONE || e->value.kind == PLAIT_TPL_UNDEFINED) continue;
         if (!plait_tpl_as_str(r, e->key, "xmlattr", &key)) return false;
+        /* What would end the name in a tag, byte by byte: all of them are ASCII. */
         for (size_t k = 0; k < key->n_bytes; k++)
             if (key->bytes[k] && strchr(" \t\n\r\f\v/>=", key->bytes[k]))
                 return plait_tpl_type_error(r, "xmlattr: invalid character in attribute name");
+        /* autospace only decides about the first. */
         if (n++ || autospace) plait_tpl_put(&b, " ", 1, 0);
         if (!plait_tpl_str_escape(r, key, &v)) return false;
         plait_tpl_put_str(&b, v.u.string);
@@ -304,6 +315,7 @@ static uint32_t entity_at(const plait_tpl_str *s, size_t at, size_t *end) {
             return *end = at + n, rows[i].code;
     }
     size_t p = at + 2;
+    /* Seven digits at most cannot overflow, and hold every character. */
     uint32_t code = 0, base = 10;
     if (p >= s->n_bytes || s->bytes[at + 1] != '#') return 0;
     if ((s->bytes[p] | 0x20) == 'x') base = 16, p++;
@@ -328,6 +340,7 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
     plait_tpl_builder b, collapsed;
     static const struct { const char *from, *to; } cuts[] = {{"<!--", "-->"}, {"<", ">"}};
     if (!plait_tpl_to_str(r, c->self, &s)) return false;
+    /* Two passes over the text; an opening without an end stays. */
     for (size_t k = 0; k < 2; k++) {
         plait_tpl_str from = {.bytes = cuts[k].from, .n_bytes = strlen(cuts[k].from)},
                       to = {.bytes = cuts[k].to, .n_bytes = strlen(cuts[k].to)};
@@ -345,6 +358,8 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
         if (!plait_tpl_finish_str(&b, &s)) return false;
     }
     plait_tpl_builder_init(&collapsed, r);
+    /* A if (code) { Resolved references keep the mark of their first byte: text that a variable hid in one is still
+     * foreign. */
     bool pending = false;
     for (size_t at = 0, next = 0; at < s->n_bytes && !collapsed.failed; at = next) {
         if (plait_tpl_is_space(plait_tpl_str_next(s, &next))) {
@@ -385,6 +400,7 @@ static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, 
     if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
     if (c->self.kind != PLAIT_TPL_STRING && !plait_tpl_is_number(c->self))
         return plait_tpl_type_error(r, "filesizeformat: expected a number");
+    /* None as the default of the float filter tells what is no number. */
     plait_tpl_value missing = plait_tpl_none();
     none = (plait_tpl_args){.pos = &missing, .n_pos = 1};
     if (!plait_tpl_apply(r, plait_tpl_find_filter(&to_float), c->self, &none, &number)) return false;
@@ -396,6 +412,7 @@ static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, 
         return plait_tpl_str_text(r, text, out);
     }
     int i = 0;
+    /* `unit` is the next one up, hence base * bytes / unit. */
     for (unit = base * base; i < 7 && bytes >= unit; i++) unit *= base;
     snprintf(text, sizeof text, "%.1f %s", base * bytes / unit, names[binary][i]);
     return plait_tpl_str_text(r, text, out);
@@ -414,6 +431,7 @@ static bool filter_tojson(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     static const plait_tpl_str comma_space = {.bytes = ", ", .n_bytes = 2, .n_chars = 2},
                                comma = {.bytes = ",", .n_bytes = 1, .n_chars = 1},
                                colon = {.bytes = ": ", .n_bytes = 2, .n_chars = 2};
+    /* ensure_ascii is off unless asked for, which transformers sets and Jinja itself does not. */
     plait_tpl_json_style style = {.ascii = given(c, 0) && plait_tpl_truth(c->v[0]),
                                   .sort_keys = given(c, 3) && plait_tpl_truth(c->v[3])};
     if (given(c, 1) && c->v[1].kind == PLAIT_TPL_STRING) {
@@ -422,10 +440,12 @@ static bool filter_tojson(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
         int64_t width;
         plait_tpl_builder spaces;
         plait_tpl_builder_init(&spaces, r);
+        /* 0 gives lines without an indent, as json.dumps has it. */
         if (!plait_tpl_as_int(r, c->v[1], "tojson: indent", &width)) return false;
         plait_tpl_put_repeat(&spaces, ' ', width, 0);
         if (!plait_tpl_finish_str(&spaces, &style.indent)) return false;
     }
+    /* json.dumps leaves out the space where a line ends anyway. */
     style.item_separator = style.indent ? &comma : &comma_space;
     style.key_separator = &colon;
     if (given(c, 2) && c->v[2].kind != PLAIT_TPL_NONE) {

@@ -38,6 +38,7 @@ static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
     if (w->on_hyphens && !blank && s->bytes[at] == '-') { /* a dash between words stands alone */
         size_t end = at, before = at;
         while (end < to && s->bytes[end] == '-') end++;
+        /* Outside of the text there is a space. */
         uint32_t previous = at > 0 ? plait_tpl_str_prev(s, &before) : ' ', following = ' ';
         size_t look = end;
         if (end < to) following = plait_tpl_str_next(s, &look);
@@ -56,10 +57,12 @@ static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
             uint32_t a = after < to ? plait_tpl_str_next(s, &after) : ' ';
             after2 = after;
             uint32_t b = after < to ? plait_tpl_str_next(s, &after2) : ' ';
+            /* Both sides need two letters, or a letter and a hyphen: "e-mail" is not cut and "well-known" is. */
             bool two_before = is_letter(last) && (is_letter(before_last) || (before_last == '-' && 1));
             bool two_after = is_letter(a) && (is_letter(b) || (b == '-' && 1));
             if (a == '-' &&
                 (plait_tpl_is_word(last) || (last < 0x80 && last && strchr("!\"'&.,?", (int)last)))) {
+                /* The dash of two or more between words begins a chunk of its own, so this one ends in front of it. */
                 size_t end = next;
                 while (end < to && s->bytes[end] == '-') end++;
                 size_t look = end;
@@ -107,6 +110,7 @@ static bool wrap_line(wrapper *w, size_t from, size_t to) {
     w->n_lines = 0;
     while (from < to) {
         size_t end = chunk_end(w, from, to), line_from, line_to, next = from;
+        /* Not on the first line, whose indent stays. */
         if (w->n_lines && is_blank(plait_tpl_str_next(s, &next)))
             from = end; /* no white space at the start of a line */
         line_from = line_to = from;
@@ -117,6 +121,7 @@ static bool wrap_line(wrapper *w, size_t from, size_t to) {
             if (!plait_tpl_step(w->r, 1 + (s->n_chars == s->n_bytes ? 0 : (uint64_t)s->n_bytes >> 6)))
                 return false;
             if (used + n > w->width) {
+                /* Longer than any line: as much of it as this line still takes. */
                 if (n > w->width && w->break_long)
                     line_to = long_chunk_cut(w, line_to, end, w->width - used);
                 else if (n > w->width && line_to == line_from)
@@ -126,6 +131,7 @@ static bool wrap_line(wrapper *w, size_t from, size_t to) {
             used += n;
             line_to = end;
         }
+        /* White space at the end of a line goes, and a line of nothing else is dropped. */
         size_t trimmed = line_to;
         while (trimmed > line_from && is_blank((unsigned char)s->bytes[trimmed - 1])) trimmed--;
         if (trimmed > line_from) {
@@ -150,9 +156,11 @@ static bool filter_wordwrap(plait_tpl_render *r, const plait_tpl_call *c, plait_
         return false;
     if (given(c, 2) && !plait_tpl_as_str(r, c->v[2], "wordwrap", &w.between)) return false;
     if (w.width <= 0) return plait_tpl_type_error(r, "wordwrap: the width must be above 0");
+    /* Both are on unless switched off. */
     w.break_long = c->v[1].kind == PLAIT_TPL_MISSING || plait_tpl_truth(c->v[1]);
     w.on_hyphens = c->v[3].kind == PLAIT_TPL_MISSING || plait_tpl_truth(c->v[3]);
     plait_tpl_builder_init(&w.b, r);
+    /* str.splitlines, so a line end at the very end does not give one more line. */
     for (size_t at = 0, next = 0; at < w.s->n_bytes; at = next) {
         size_t end = plait_tpl_str_line_end(w.s, at, &next);
         if (at > 0) plait_tpl_put_str(&w.b, w.between);
@@ -192,6 +200,7 @@ static size_t host_end(const plait_tpl_str *s, size_t from, size_t to, bool bare
     while (at < to) {
         size_t next = at;
         uint32_t code = plait_tpl_str_next(s, &next);
+        /* Empty labels end nothing and start nothing: "a..b" is no host. */
         if (code == '.' && at > label && (!bare || (at - label >= 2 && at - label <= 63))) {
             label = next;
             labels++;
@@ -215,6 +224,7 @@ static size_t host_end(const plait_tpl_str *s, size_t from, size_t to, bool bare
 /* a.b.c.d behind a scheme. */
 static size_t ipv4_end(const plait_tpl_str *s, size_t from, size_t to) {
     size_t at = from;
+    /* Up to three digits each; whether a number is below 256 is not asked, as Jinja does not. */
     for (int part = 0; part < 4; part++) {
         size_t digits = 0;
         if (part && (at >= to || s->bytes[at++] != '.')) return from;
@@ -236,9 +246,11 @@ static bool is_url(const plait_tpl_str *s, size_t from, size_t to) {
     if (at < to && s->bytes[at] == ':') {
         size_t digits = at + 1;
         while (digits < to && s->bytes[digits] >= '0' && s->bytes[digits] <= '9') digits++;
+        /* One to five digits of a port. */
         if (digits == at + 1 || digits > at + 6) return false;
         at = digits;
     }
+    /* What follows the host is taken as it is. */
     return at == to || s->bytes[at] == '/' || s->bytes[at] == '?' || s->bytes[at] == '#';
 }
 
@@ -247,6 +259,7 @@ static bool is_url(const plait_tpl_str *s, size_t from, size_t to) {
 static bool is_mail(const plait_tpl_str *s, size_t from, size_t to) {
     size_t at = to;
     while (at > from && s->bytes[at - 1] != '@') at--;
+    /* No @, or nothing in front of it. */
     if (at <= from + 1) return false;
     size_t dot = 0, next = at;
     if (at >= to || !plait_tpl_is_word(plait_tpl_str_next(s, &next))) return false;
@@ -257,6 +270,7 @@ static bool is_mail(const plait_tpl_str *s, size_t from, size_t to) {
             dot = q;
         else if (!plait_tpl_is_word(code) && code != '-')
             return false;
+        /* Jinja's pattern allows hyphens before the last dot only. */
         else if (code == '-')
             dot = 0;
         p = q;
@@ -295,6 +309,7 @@ static void put_link(links *l, const plait_tpl_str *s, size_t from, size_t to, c
 static void put_middle(links *l, const plait_tpl_str *s, size_t from, size_t to) {
     bool at_sign = from < to && memchr(s->bytes + from, '@', to - from);
     if (is_url(s, from, to)) {
+        /* With the case as written, as Jinja asks here: HTTP:// gets a scheme in front. */
         bool full = begins(s, from, to, "https://") || begins(s, from, to, "http://");
         put_link(l, s, from, to, full ? "" : "https://", from, false);
         return;
@@ -312,6 +327,7 @@ static void put_middle(links *l, const plait_tpl_str *s, size_t from, size_t to)
         const plait_tpl_str *scheme = l->schemes->items[i].u.string;
         if (to - from > scheme->n_bytes && memcmp(s->bytes + from, scheme->bytes, scheme->n_bytes) == 0) {
             int64_t trim = l->trim;
+            /* Links of extra schemes are not cut. */
             l->trim = -1;
             put_link(l, s, from, to, "", from, false);
             l->trim = trim;
@@ -343,6 +359,7 @@ static bool put_word(links *l, const plait_tpl_str *s, size_t from, size_t to) {
         else
             break;
     }
+    /* The bracket that closes one inside of the address comes back to it. */
     for (int i = 0; i < 3; i++) {
         size_t open = count_of(s, head, tail, pairs[i][0]), closed = count_of(s, head, tail, pairs[i][1]);
         size_t n = open <= closed ? 0 : open, k = strlen(pairs[i][1]),
@@ -377,6 +394,7 @@ static bool link_rel(plait_tpl_render *r, const plait_tpl_call *c, const plait_t
         (c->v[3].kind != PLAIT_TPL_STRING ||
          !plait_tpl_apply(r, plait_tpl_find_method(PLAIT_TPL_STRING, &split), c->v[3], &none, &words)))
         return plait_tpl_type_error(r, "urlize: rel must be a string");
+    /* Jinja's policy adds noopener always and nofollow when asked. */
     if (c->v[1].kind != PLAIT_TPL_MISSING && plait_tpl_truth(c->v[1]) &&
         !plait_tpl_list_push(r, words.u.list, plait_tpl_string(&nofollow)))
         return false;
@@ -411,6 +429,7 @@ static bool filter_urlize(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
         plait_tpl_value schemes;
         if (!plait_tpl_list_from(r, c->v[4], &schemes)) return false;
         l.schemes = schemes.u.list;
+        /* put_middle relies on strings. */
         for (size_t i = 0; i < l.schemes->n_items; i++)
             if (!plait_tpl_as_str(r, l.schemes->items[i], "urlize", &s)) return false;
         s = escaped.u.string;

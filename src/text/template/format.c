@@ -114,6 +114,7 @@ bool plait_tpl_number_digits(plait_tpl_render *r, plait_tpl_value v, char type, 
 
 /* --- % --- */
 
+/* One % operation in progress; the flags are those of the directive that is read at the moment. */
 typedef struct percent {
     plait_tpl_builder *b;
     const plait_tpl_str *format;
@@ -147,6 +148,7 @@ static bool percent_number(percent *p, int64_t *out) {
     }
     *out = 0;
     while (p->at < p->format->n_bytes && isdigit((unsigned char)p->format->bytes[p->at])) {
+        /* The check behind each digit keeps this far from an overflow. */
         *out = *out * 10 + (p->format->bytes[p->at++] - '0');
         if (*out > INT32_MAX)
             return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a width beyond the limit of 31 bits");
@@ -160,6 +162,7 @@ static bool percent_padded(percent *p, const char *prefix, const plait_tpl_str *
     plait_tpl_builder *b = p->b;
     int64_t used = (int64_t)(strlen(prefix) + body->n_chars), pad = p->width > used ? p->width - used : 0;
     bool zeros = number && p->zero && !p->minus;
+    /* Three places for the padding; the flags choose one. */
     if (!p->minus && !zeros) plait_tpl_put_repeat(b, ' ', pad, p->foreign);
     plait_tpl_put_text(b, prefix, 0);
     if (zeros) plait_tpl_put_repeat(b, '0', pad, p->foreign);
@@ -180,6 +183,7 @@ static bool percent_text(percent *p, char type, plait_tpl_value v) {
     else
         plait_tpl_put_repr(&body, v, 0);
     if (!plait_tpl_finish(&body, &s)) return false;
+    /* The original and not its copy: only it knows whether it is markup. */
     if (p->format->markup && type == 's' && v.kind == PLAIT_TPL_STRING) {
         if (!plait_tpl_str_escape(p->b->r, v.u.string, &s)) return false;
     } else if (p->format->markup && !plait_tpl_str_escape(p->b->r, s.u.string, &s)) {
@@ -222,6 +226,7 @@ static bool percent_value(percent *p, char type, plait_tpl_value v) {
     if (whole && v.kind == PLAIT_TPL_FLOAT) {
         if (one_of(type, "xXo"))
             return plait_tpl_type_error(r, "%%%c format: an integer is required, not float", type);
+        /* Also false for NaN. Slightly below 2^63, so that the conversion is defined. */
         if (!(fabs(v.u.real) < 9.2e18)) return plait_tpl_int_overflow(r);
         v = plait_tpl_int((int64_t)v.u.real);
     }
@@ -237,6 +242,7 @@ static bool percent_value(percent *p, char type, plait_tpl_value v) {
     plait_tpl_builder body;
     const plait_tpl_str *s;
     plait_tpl_builder_init(&body, r);
+    /* The precision of an integer is its least number of digits. */
     if (whole) plait_tpl_put_repeat(&body, '0', (int64_t)p->precision - (int64_t)n.n_digits, 0);
     plait_tpl_put(&body, n.digits, n.n_digits, 0);
     return plait_tpl_finish_str(&body, &s) && percent_padded(p, prefix, s, true);
@@ -291,6 +297,7 @@ static bool percent_flags(percent *p) {
             return plait_tpl_fail(p->b->r, PLAIT_LIMIT, "a precision beyond the limit of 31 bits");
     }
     p->precision = (int)precision;
+    /* C's length letters mean nothing, as in Python. */
     while (p->at < f->n_bytes && one_of(f->bytes[p->at], "hlL")) p->at++;
     return true;
 }
@@ -331,6 +338,7 @@ bool plait_tpl_format_percent(plait_tpl_render *r, const plait_tpl_str *format, 
         p.at = to + 1;
         if (sign && (!plait_tpl_step(r, 1) || !percent_one(&p))) return false;
     }
+    /* "%%" alone takes no argument, so a string without directives refuses any. */
     bool left = args.kind == PLAIT_TPL_TUPLE ? p.next < args.u.list->n_items : p.next == 0;
     bool container = args.kind == PLAIT_TPL_DICT || args.kind == PLAIT_TPL_UNDEFINED ||
                      args.kind == PLAIT_TPL_LIST || args.kind == PLAIT_TPL_RANGE;
@@ -341,6 +349,7 @@ bool plait_tpl_format_percent(plait_tpl_render *r, const plait_tpl_str *format, 
 
 /* --- format specifications --- */
 
+/* One specification of str.format, parsed. */
 typedef struct spec {
     uint32_t fill;
     uint8_t fill_mark;
@@ -367,6 +376,7 @@ static bool parse_spec(plait_tpl_render *r, const plait_tpl_str *s, spec *out) {
     size_t at = 0, second = 0;
     bool has_fill = false;
     uint32_t first = s->n_bytes ? plait_tpl_str_next(s, &second) : 0;
+    /* What follows tells a fill from an align, so the second character decides first. */
     if (second && second < s->n_bytes && one_of(s->bytes[second], "<>=^")) {
         out->fill = first;
         out->fill_mark = plait_tpl_str_mark(s, 0);
@@ -379,6 +389,7 @@ static bool parse_spec(plait_tpl_render *r, const plait_tpl_str *s, spec *out) {
     if (at < s->n_bytes && one_of(s->bytes[at], "+- ")) out->sign = s->bytes[at++];
     if (at < s->n_bytes && s->bytes[at] == '#') out->alternate = true, at++;
     if (at < s->n_bytes && s->bytes[at] == '0') {
+        /* Short for fill 0 and align '='. */
         out->zero = true, at++;
         if (!has_fill) out->fill = '0';
         if (!out->align) out->align = '=';
@@ -412,6 +423,7 @@ static void put_aligned(plait_tpl_builder *b, const spec *f, char align, const c
  * includes separators. */
 static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const spec *f, int64_t zeros_to) {
     size_t whole = 0;
+    /* Digits in front of the point or exponent; 'e' is a digit in base 16 only. */
     while (whole < n->n_digits && isxdigit((unsigned char)n->digits[whole]) &&
            !((n->digits[whole] | 0x20) == 'e' && !one_of(f->type ? f->type : 'd', "xX")))
         whole++;
@@ -421,6 +433,8 @@ static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const s
     }
     size_t every = f->type && one_of(f->type, "boxX") ? 4 : 3;
     int64_t rest = (int64_t)(n->n_digits - whole), total = (int64_t)whole;
+    /* Zeros until digits and separators together fill the width; one place may be too many, as in Python, where no
+     * separator leads. */
     while (total + (total - 1) / (int64_t)every + rest < zeros_to) total++;
     for (int64_t i = 0; i < total && !b->failed; i++) {
         int64_t left = total - i;
@@ -441,6 +455,7 @@ static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
     bool whole_type = f->type && one_of(f->type, "dxXobn"), is_int = v.kind != PLAIT_TPL_FLOAT;
     if (f->type && !strchr(is_int ? "dxXobneEfFgG%" : "neEfFgG%", f->type))
         return plait_tpl_type_error(r, "unknown format code '%c' for a %s", f->type, plait_tpl_type_name(v));
+    /* An integer under 'f' or 'e' is a float and may have one. */
     if (is_int && (!f->type || whole_type) && f->precision >= 0)
         return plait_tpl_type_error(r, "precision not allowed in integer format specifier");
     if (!plait_tpl_number_digits(r, v, is_int && (!f->type || f->type == 'n') ? 'd' : f->type, f->precision,
@@ -453,6 +468,7 @@ static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
                               : "",
              n.prefix ? n.prefix : "");
     plait_tpl_builder_init(&body, r);
+    /* With separators the zeros are grouped as well, so they belong to the digits and not to the padding. */
     bool zeros = f->align == '=' && f->fill == '0';
     if (f->group)
         put_grouped(&body, &n, f, zeros ? f->width - (int64_t)strlen(prefix) : 0);
@@ -475,12 +491,14 @@ bool plait_tpl_put_spec(plait_tpl_builder *b, plait_tpl_value v, const plait_tpl
     if (!parse_spec(r, spec_text, &f)) return false;
     if (plait_tpl_is_number(v) && f.type != 'c' && f.type != 's') return put_number(b, v, &f);
     plait_tpl_value s = v;
+    /* By way of "%c", which knows what a character is and whose text it is. */
     if (plait_tpl_is_number(v) && f.type == 'c') {
         plait_tpl_value pair;
         plait_tpl_str one = {.bytes = "%c", .n_bytes = 2, .n_chars = 2};
         if (!plait_tpl_list_new(r, PLAIT_TPL_TUPLE, 1, &pair) || !plait_tpl_list_push(r, pair.u.list, v) ||
             !plait_tpl_format_percent(r, &one, pair, &s))
             return false;
+        /* From here on it is a string, but still aligned as a number. */
         f.type = 0;
         if (!f.align) f.align = '>';
     }
@@ -513,6 +531,7 @@ static bool parse_now(const char *now, struct tm *out) {
                &out->tm_hour, &out->tm_min, &out->tm_sec, &n) != 6 ||
         n != 19 || now[n])
         return false;
+    /* Checked by hand, because mktime would turn the 31st of February into a day of March. */
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int y = out->tm_year, m = out->tm_mon;
     if (y < 1 || m < 1 || m > 12 || out->tm_hour > 23 || out->tm_min > 59 || out->tm_sec > 59) return false;
@@ -524,6 +543,7 @@ static bool parse_now(const char *now, struct tm *out) {
     out->tm_wday = (k * 365 + k / 4 - k / 100 + k / 400 + out->tm_yday + 1) % 7;
     out->tm_year -= 1900;
     out->tm_mon -= 1;
+    /* Unknown: the time has no zone. */
     out->tm_isdst = -1;
     return true;
 }
@@ -570,13 +590,17 @@ bool plait_tpl_strftime(plait_tpl_render *r, const plait_tpl_str *format, plait_
         }
         char directive[8] = "%";
         size_t n = 1;
+        /* glibc's flags, a width of two digits, and the modifiers E and O; at most six bytes with '%' and the
+         * letter. */
         while (n < 5 && p + n < end && (one_of(p[n], "-_0^#EO") || (n < 3 && isdigit((unsigned char)p[n]))))
             directive[n] = p[n], n++;
+        /* 0 when the format ends inside of a directive, which then stays as text. */
         char type = p + n < end ? p[n] : 0;
         uint8_t foreign = plait_tpl_str_mark(format, i);
         directive[n] = type;
         size_t length = n + (type != 0);
         i += length;
+        /* Microseconds, which neither the caller's time nor the C library has. */
         if (type == 'f' && n == 1)
             plait_tpl_put_text(&b, "000000", foreign);
         else if (type == 'z' || type == 'Z')

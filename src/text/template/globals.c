@@ -13,6 +13,7 @@ enum { LARGEST_RANGE = 100000 }; /* as in Jinja's sandbox */
 bool plait_tpl_range_new(plait_tpl_render *r, int64_t start, int64_t stop, int64_t step,
                          plait_tpl_value *out) {
     if (step == 0) return plait_tpl_type_error(r, "range: the step must not be zero");
+    /* How far it is, without a sign; n is span by |step|, rounded up. */
     uint64_t span = step > 0       ? (stop > start ? (uint64_t)stop - (uint64_t)start : 0)
                     : start > stop ? (uint64_t)start - (uint64_t)stop
                                    : 0;
@@ -52,6 +53,7 @@ static bool fill_dict(plait_tpl_render *r, const plait_tpl_args *a, const char *
         if (!plait_tpl_iterate(r, a->pos[0], &it)) return false;
         while ((more = plait_tpl_next(r, &it, &item)) > 0) {
             if (!plait_tpl_iterate(r, item, &pair)) return false;
+            /* Failures inside count as no pair, but the first error stays the one that is shown. */
             if (plait_tpl_next(r, &pair, &key) <= 0 || plait_tpl_next(r, &pair, &value) <= 0 ||
                 plait_tpl_next(r, &pair, &item) != 0)
                 return plait_tpl_type_error(r, "%s: expected pairs", what);
@@ -94,6 +96,7 @@ static bool global_cycler(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
 
 static bool global_joiner(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value separator = c->v[0];
+    /* The text of a default is the template's. */
     if (separator.kind == PLAIT_TPL_MISSING && !plait_tpl_str_text(r, ", ", &separator)) return false;
     return new_cycle(r, PLAIT_TPL_JOINER, &separator, 1, out);
 }
@@ -110,6 +113,7 @@ static bool global_raise(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
             return false;
         }
     }
+    /* Cut for the error; whole in `raised`. */
     int shown = message->n_bytes < PLAIT_ERROR_BYTES ? (int)message->n_bytes : PLAIT_ERROR_BYTES;
     return plait_tpl_type_error(r, "the template refuses this conversation: %.*s", shown, message->bytes);
 }

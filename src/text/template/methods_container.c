@@ -38,8 +38,10 @@ static bool list_insert(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     plait_tpl_list *list = list_of(c);
     int64_t at, end = (int64_t)list->n_items;
     if (!plait_tpl_as_int(r, c->v[0], "insert", &at)) return false;
+    /* Negative positions count from the end. */
     plait_tpl_clamp((int64_t)list->n_items, &at, &end);
     if (!plait_tpl_step(r, 1 + list->n_items / 16) || !plait_tpl_list_push(r, list, c->v[1])) return false;
+    /* The push made room, for which it may have moved the items. */
     memmove(list->items + at + 1, list->items + at, (list->n_items - 1 - (size_t)at) * sizeof *list->items);
     list->items[at] = c->v[1];
     *out = plait_tpl_none();
@@ -53,6 +55,7 @@ static bool list_pop(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_val
     if (c->v[0].kind != PLAIT_TPL_MISSING && !plait_tpl_as_int(r, c->v[0], "pop", &at)) return false;
     if (at < 0) at += (int64_t)list->n_items;
     if (at < 0 || at >= (int64_t)list->n_items) return plait_tpl_type_error(r, "pop: index out of range");
+    /* Popping from the front of a long list is what this bounds. */
     if (!plait_tpl_step(r, 1 + (list->n_items - (size_t)at) / 16)) return false;
     *out = list->items[at];
     list->n_items--;
@@ -119,6 +122,7 @@ static bool list_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_va
 /* Also the index method of tuples and ranges; Python's search window with start and stop. */
 static bool list_index(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value list = c->self;
+    /* There are 100000 items in a range at most, so its list is small. */
     if (list.kind == PLAIT_TPL_RANGE && !plait_tpl_list_from(r, list, &list)) return false;
     int64_t n = (int64_t)list.u.list->n_items, start = 0, stop = n;
     size_t at;
@@ -213,6 +217,7 @@ static bool dict_popitem(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     plait_tpl_dict *d = dict_of(c);
     plait_tpl_value ignored;
     if (d->n_entries == 0) return plait_tpl_type_error(r, "popitem: the dict is empty");
+    /* Copied: removing it moves entries. */
     plait_tpl_entry last = d->entries[d->n_entries - 1];
     return plait_tpl_dict_remove(r, d, last.key, &ignored) >= 0 &&
            plait_tpl_pair(r, last.key, last.value, out);
@@ -220,6 +225,7 @@ static bool dict_popitem(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
 
 static bool dict_setdefault(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int found = plait_tpl_dict_get(r, dict_of(c), c->v[0], out);
+    /* -1 is a key that cannot be hashed. */
     if (found) return found > 0;
     *out = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_none() : c->v[1];
     return plait_tpl_dict_set(r, dict_of(c), c->v[0], *out);
@@ -237,6 +243,7 @@ static bool dict_copy(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_va
 
 /* update(mapping or pairs, name=value): read whole first, so that a dict can be updated from itself. */
 static bool dict_update(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    /* The arguments are those of dict(), so that function reads them. */
     plait_tpl_str name = {.bytes = "dict", .n_bytes = 4};
     plait_tpl_value more;
     if (!plait_tpl_apply(r, plait_tpl_find_global(&name), plait_tpl_none(), c->args, &more)) return false;
@@ -294,6 +301,7 @@ static bool number_is_integer(plait_tpl_render *r, const plait_tpl_call *c, plai
 static bool number_bit_length(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (c->self.kind == PLAIT_TPL_FLOAT) return plait_tpl_type_error(r, "float has no attribute bit_length");
     int64_t i = c->self.kind == PLAIT_TPL_BOOL ? c->self.u.boolean : c->self.u.integer, bits = 0;
+    /* Unsigned, so the smallest integer has a magnitude. */
     for (uint64_t m = i < 0 ? 0 - (uint64_t)i : (uint64_t)i; m; m >>= 1) bits++;
     *out = plait_tpl_int(bits);
     return true;

@@ -28,6 +28,7 @@ static bool text_argument(plait_tpl_render *r, const plait_tpl_call *c, int i, c
                           const plait_tpl_str **out) {
     plait_tpl_value v;
     if (!plait_tpl_as_str(r, c->v[i], what, out)) return false;
+    /* markupsafe escapes arguments of most methods, so that what is put into markup stays text. */
     if (!self(c)->markup) return true;
     if (!plait_tpl_str_escape(r, *out, &v)) return false;
     *out = v.u.string;
@@ -57,6 +58,7 @@ static bool method_rstrip(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
 
 /* --- split --- */
 
+/* Parts share the bytes of the string where they can; each costs a step. */
 static bool push_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, size_t to,
                       plait_tpl_list *list) {
     plait_tpl_value part;
@@ -96,6 +98,7 @@ static bool split_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t max
     return at >= s->n_bytes || push_part(r, s, at, s->n_bytes, list); /* the rest keeps its white space */
 }
 
+/* In place; parts were found from the end. */
 static void reverse(plait_tpl_list *list) {
     for (size_t i = 0; i < list->n_items / 2; i++) {
         plait_tpl_value t = list->items[i];
@@ -149,6 +152,7 @@ static bool split(plait_tpl_render *r, const plait_tpl_call *c, bool from_right,
     const plait_tpl_str *by = NULL;
     int64_t max = -1;
     if (given(c, 0) && !plait_tpl_as_str(r, c->v[0], "split", &by)) return false;
+    /* -1, as any negative number, is no bound. */
     if (c->v[1].kind != PLAIT_TPL_MISSING && !plait_tpl_as_int(r, c->v[1], "split", &max)) return false;
     if (by && by->n_bytes == 0) return plait_tpl_type_error(r, "split: empty separator");
     if (!plait_tpl_step(r, self(c)->n_bytes >> 6) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, 0, out))
@@ -185,6 +189,7 @@ static bool partition(plait_tpl_render *r, const plait_tpl_call *c, bool from_ri
     size_t at =
         from_right ? plait_tpl_str_rfind(s, by, 0, s->n_bytes) : plait_tpl_str_find(s, by, 0, s->n_bytes);
     size_t end = at == SIZE_MAX ? 0 : at + by->n_bytes;
+    /* The middle is empty then. */
     if (at == SIZE_MAX) at = from_right ? 0 : s->n_bytes, end = at;
     plait_tpl_value middle;
     if (!plait_tpl_step(r, s->n_bytes >> 6) || !plait_tpl_list_new(r, PLAIT_TPL_TUPLE, 3, out) ||
@@ -231,6 +236,7 @@ static bool window(plait_tpl_render *r, const plait_tpl_call *c, size_t *from, s
     int64_t n = (int64_t)self(c)->n_chars, start = 0, stop = n;
     if (given(c, 1) && !plait_tpl_as_int(r, c->v[1], "start", &start)) return false;
     if (given(c, 2) && !plait_tpl_as_int(r, c->v[2], "end", &stop)) return false;
+    /* Asked before clamping: a start behind the end finds nothing, not even the empty string. */
     *void_range = start > n;
     plait_tpl_clamp(n, &start, &stop);
     *void_range = *void_range || start > stop;
@@ -276,6 +282,7 @@ static bool method_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     int64_t n = 0;
     bool crossed;
     if (!plait_tpl_as_str(r, c->v[0], "count", &part) || !window(r, c, &from, &to, &crossed)) return false;
+    /* The loop below would not move on. */
     if (part->n_bytes == 0 && !crossed)
         n = (int64_t)(plait_tpl_str_char_of(s, to) - plait_tpl_str_char_of(s, from)) + 1;
     for (size_t at = from; part->n_bytes && !crossed; n++) {
@@ -300,6 +307,7 @@ static bool edge(plait_tpl_render *r, const plait_tpl_call *c, bool at_end, plai
     bool crossed, found = false;
     if (!window(r, c, &from, &to, &crossed)) return false;
     if (c->v[0].kind == PLAIT_TPL_TUPLE) {
+        /* All up to the first that fits have to be strings; those behind it are not looked at. */
         const plait_tpl_list *many = c->v[0].u.list;
         for (size_t i = 0; i < many->n_items && !found; i++) {
             if (!plait_tpl_as_str(r, many->items[i], "startswith", &part)) return false;
@@ -371,6 +379,7 @@ static bool pad(plait_tpl_render *r, const plait_tpl_call *c, char align, plait_
     if (!plait_tpl_as_str(r, c->v[1], "fill character", &with)) return false;
     if (with->n_chars != 1)
         return plait_tpl_type_error(r, "the fill character must be exactly one character long");
+    /* Any character, of any number of bytes. */
     fill = plait_tpl_str_next(with, &at);
     if (!plait_tpl_str_any_foreign(with)) return plait_tpl_center(r, self(c), width, fill, align, out);
     plait_tpl_value padded; /* a fill character from a variable: all that was padded counts as foreign */
@@ -399,6 +408,7 @@ static bool method_zfill(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     int64_t width;
     plait_tpl_builder b;
     if (!plait_tpl_as_int(r, c->v[0], "zfill", &width)) return false;
+    /* Also in front of what is no number. */
     size_t sign = s->n_bytes && (s->bytes[0] == '-' || s->bytes[0] == '+');
     plait_tpl_builder_init(&b, r);
     plait_tpl_put_slice(&b, s, 0, sign);
@@ -417,6 +427,7 @@ static bool method_expandtabs(plait_tpl_render *r, const plait_tpl_call *c, plai
     for (size_t at = 0, next = 0; at < s->n_bytes && !b.failed; at = next) {
         uint32_t code = plait_tpl_str_next(s, &next);
         if (code == '\t') {
+            /* Tabs vanish for a size of 0 or less, as in Python. */
             int64_t spaces = size > 0 ? size - column % size : 0;
             plait_tpl_put_repeat(&b, ' ', spaces, plait_tpl_str_mark(s, at));
             column += spaces;
@@ -437,6 +448,7 @@ static bool method_format_map(plait_tpl_render *r, const plait_tpl_call *c, plai
     plait_tpl_args args = {0};
     if (c->v[0].kind != PLAIT_TPL_DICT) return plait_tpl_type_error(r, "format_map: expected a dict");
     const plait_tpl_dict *d = c->v[0].u.dict;
+    /* The entries as named arguments: missing keys fail as missing names do. */
     args.names = plait_tpl_alloc(r, d->n_entries, sizeof *args.names);
     args.named = plait_tpl_alloc(r, d->n_entries, sizeof *args.named);
     if (!args.names || !args.named) return false;

@@ -19,6 +19,7 @@ size_t plait_tpl_float_repr(double value, char *out) {
     if (isinf(value)) return (size_t)snprintf(out, 40, value < 0 ? "-inf" : "inf");
     char shortest[32], digits[24];
     int n = 0, exponent = 0;
+    /* Most numbers in templates have few digits, so the loop ends early. */
     for (n = 1; n <= 17; n++) {
         snprintf(shortest, sizeof shortest, "%.*e", n - 1, value);
         if (strtod(shortest, NULL) == value) break;
@@ -29,9 +30,11 @@ size_t plait_tpl_float_repr(double value, char *out) {
     for (p += negative; *p && *p != 'e'; p++)
         if (*p != '.' && n < 20) digits[n++] = *p;
     if (*p == 'e') exponent = atoi(p + 1);
+    /* From here n counts digits without zeros at the end. */
     while (n > 1 && digits[n - 1] == '0') n--;
     char *o = out;
     if (negative) *o++ = '-';
+    /* One digit, the rest behind a point, and an exponent of two digits or more. */
     if (exponent < -4 || exponent >= 16) {
         *o++ = digits[0];
         if (n > 1) {
@@ -50,6 +53,7 @@ size_t plait_tpl_float_repr(double value, char *out) {
             if (i == exponent + 1) *o++ = '.';
             *o++ = i < n ? digits[i] : '0';
         }
+        /* Shows of a whole number that it is a float. */
         if (n <= exponent + 1) *o++ = '.', *o++ = '0';
     }
     *o = '\0';
@@ -110,6 +114,7 @@ static void put_list(plait_tpl_builder *b, const plait_tpl_list *list, bool tupl
         if (i) plait_tpl_put(b, ", ", 2, foreign);
         plait_tpl_put_repr(b, list->items[i], foreign);
     }
+    /* (1,) is a tuple and (1) would not be. */
     if (tuple && list->n_items == 1) plait_tpl_put(b, ",", 1, foreign);
     plait_tpl_put(b, tuple ? ")" : "]", 1, foreign);
 }
@@ -163,6 +168,7 @@ static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
         plait_tpl_put_text(b, ">", 0);
         break;
     case PLAIT_TPL_LOOP:
+        /* Printing a loop asks for its length, which reads a lazy source to its end; Jinja does so too. */
         if (!plait_tpl_loop_length(b->r, v.u.loop, &n)) b->failed = true;
         snprintf(text, sizeof text, "<LoopContext %" PRId64 "/%" PRId64 ">", v.u.loop->index0 + 1, n);
         plait_tpl_put_text(b, text, 0);
@@ -246,6 +252,7 @@ static void put_json_string(json_printer *j, const plait_tpl_str *s) {
     plait_tpl_put(b, "\"", 1, foreign);
     for (size_t at = 0, next = 0; at < s->n_bytes && !b->failed; at = next) {
         uint32_t c = plait_tpl_str_next(s, &next);
+        /* c is not 0, so strchr does not find the zero byte. */
         static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
         const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
         if (known)
@@ -270,10 +277,12 @@ static void put_json_string(json_printer *j, const plait_tpl_str *s) {
 static void json_line(json_printer *j, uint8_t foreign) {
     if (!j->style->indent) return;
     plait_tpl_put(j->b, "\n", 1, foreign);
+    /* The loop ends with the output's limit, whatever the depth. */
     for (size_t i = 0; i < j->level && !j->b->failed; i++) plait_tpl_put_str(j->b, j->style->indent);
 }
 
 static void json_separator(json_printer *j, const plait_tpl_str *s, uint8_t foreign) {
+    /* Separators of the template's own become foreign inside of foreign containers, as other punctuation does. */
     plait_tpl_put(j->b, s->bytes, s->n_bytes, foreign | plait_tpl_str_any_foreign(s));
 }
 
@@ -369,6 +378,7 @@ static bool put_json(json_printer *j, plait_tpl_value v, uint8_t foreign) {
     return ok;
 }
 
+/* After a failure in the middle nothing is left: the builder is dropped. */
 bool plait_tpl_to_json(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_json_style *style,
                        plait_tpl_value *out) {
     plait_tpl_builder b;

@@ -49,6 +49,7 @@ plait_status plait_template_create(plait_template **out, const char *text, size_
     if (!t) return plait_error_memory("template", sizeof *t);
     start(&r, &l);
     if (plait_tpl_lex(&lexer, &r, text, n_bytes)) body = plait_tpl_parse(&r, lexer.tokens);
+    /* Whatever came of it: destroy releases the arena too. */
     t->arena = r.arena;
     t->limits = l;
     t->body = body;
@@ -117,9 +118,11 @@ static bool convert(plait_tpl_render *r, const plait_json *from, plait_tpl_value
 
 /* Strings that the caller vouches for count as the template's own text. */
 static bool trust(plait_tpl_render *r, const char *const *names) {
+    /* Special tokens, which callers take from the model file and not from a conversation. */
     static const char *const usual[] = {"bos_token", "eos_token",  "unk_token", "sep_token",   "pad_token",
                                         "cls_token", "mask_token", "eot_token", "image_token", NULL};
     for (names = names ? names : usual; *names; names++) {
+        /* Only strings at the top level: what is inside of messages is never vouched for. */
         const plait_tpl_value *v = plait_tpl_dict_find(r, r->context, *names);
         if (!v || v->kind != PLAIT_TPL_STRING) continue;
         plait_tpl_value own, key;
@@ -153,6 +156,7 @@ static bool load_variables(plait_tpl_render *r, const plait_json *variables, con
 
 /* Neighbouring bytes of one origin are one segment; without marks all bytes have the same. */
 static size_t count_segments(const plait_tpl_chunk *c) {
+    /* Without marks all bytes have the origin of the chunk. */
     if (c->used == 0) return 0;
     size_t n = 1;
     for (size_t i = 1; c->marks && i < c->used; i++) n += c->marks[i] != c->marks[i - 1];
@@ -199,6 +203,7 @@ static plait_status render(const plait_template *t, const plait_template_input *
     r.raised = out;
     bool done = load_variables(&r, variables, input->trusted) && plait_tpl_execute(&r, t->body);
     if (done && r.status == PLAIT_OK) r.status = give_output(&text.chunk, out);
+    /* The message of a failure was copied when it was recorded. */
     plait_arena_deinit(&r.arena);
     return r.status;
 }
@@ -210,6 +215,7 @@ plait_status plait_template_render(const plait_template *t, const plait_template
     plait_json_document document = {0};
     *out = (plait_template_output){0};
     if (!input) input = &none;
+    /* Checked even where the template never asks for the time. */
     if (input->now) PLAIT_TRY(plait_tpl_check_now(input->now));
     const plait_json *variables = input->variables;
     if (!variables && input->variables_json) {

@@ -39,6 +39,7 @@ static bool remainder_is(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value
                          plait_tpl_value *out) {
     plait_tpl_value m;
     bool same;
+    /* The format itself may still fail, and then the test does. */
     if (v.kind == PLAIT_TPL_STRING)
         return plait_tpl_format_percent(r, v.u.string, by, &m) ? (*out = plait_tpl_bool(false), true) : false;
     if (!plait_tpl_binary(r, PLAIT_TPL_OP_MOD, v, by, &m) ||
@@ -81,6 +82,7 @@ static bool all_cased(plait_tpl_render *r, plait_tpl_value v, bool upper, plait_
     for (size_t at = 0; at < s->n_bytes && good;) {
         uint32_t code = plait_tpl_str_next(s, &at);
         if (upper ? plait_tpl_is_lower(code) : plait_tpl_is_upper(code)) good = false;
+        /* Title case is neither. */
         if (plait_tpl_is_title(code)) good = false;
         some = some || (upper ? plait_tpl_is_upper(code) : plait_tpl_is_lower(code));
     }
