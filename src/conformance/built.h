@@ -39,6 +39,7 @@ plait_status plait_conf_scratch_create(const plait_conf_built *built, plait_queu
 plait_status plait_conf_scratch_check(const plait_conf_built *built, plait_queue *queue,
                                       plait_buffer *scratch);
 
+/* Without a trace. `slots` and `dims` stay with the caller. */
 plait_command plait_conf_launch(const plait_program *program, plait_buffer *const *slots,
                                 const int64_t *dims);
 

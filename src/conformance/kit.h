@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "conformance/suite.h"
 
+/* Objects of each kind that a check may have at a time; one more is LIMIT. */
 enum { PLAIT_CONF_KIT_OBJECTS = 80 };
 
 typedef struct plait_conf_kit {
@@ -21,12 +22,13 @@ typedef struct plait_conf_kit {
     plait_arena lists; /* of commands in flight */
 } plait_conf_kit;
 
+/* A check with a kit. What the kit owns lives until it has returned. */
 typedef plait_status (*plait_conf_kit_fn)(plait_conf *c, plait_conf_kit *kit, const void *user);
 
 /* plait_conf_check with a kit. */
 void plait_conf_check_kit(plait_conf *c, const char *name, plait_conf_kit_fn fn, const void *user);
 
-/* Objects that the kit owns. */
+/* Objects that the kit owns, from the device's own function. */
 plait_status plait_conf_device(plait_conf_kit *kit, const char *item, plait_device **out);
 plait_status plait_conf_queue(plait_conf_kit *kit, plait_device *device, uint32_t flags, plait_queue **out);
 plait_status plait_conf_event(plait_conf_kit *kit, plait_device *device, plait_event **out);
@@ -45,6 +47,7 @@ void plait_conf_drop_device(plait_conf_kit *kit, plait_device *device);
 
 /* ---- commands ---- */
 
+/* One command each, of one run of bytes; pointers are kept, not what they show. */
 plait_command plait_conf_write(plait_buffer *buffer, uint64_t offset, const void *host, uint64_t n);
 plait_command plait_conf_read(plait_buffer *buffer, uint64_t offset, void *host, uint64_t n);
 plait_command plait_conf_copy(plait_buffer *from, uint64_t from_offset, plait_buffer *to, uint64_t to_offset,
@@ -68,6 +71,7 @@ void plait_conf_pattern(unsigned char *bytes, uint64_t n, uint32_t seed);
 /* The first byte that is not as expected is named. */
 plait_status plait_conf_same(const unsigned char *actual, const unsigned char *expected, uint64_t n,
                              const char *what);
+/* Every byte is `expected`. */
 plait_status plait_conf_all(const unsigned char *actual, int expected, uint64_t n, const char *what);
 /* Reads the whole buffer through the queue and compares it. */
 plait_status plait_conf_expect(plait_conf_kit *kit, plait_queue *queue, plait_buffer *buffer,
@@ -95,7 +99,7 @@ typedef plait_status (*plait_conf_thread_fn)(void *user, int index);
 /* Runs fn(user, 0 .. n-1), each on a thread, and waits for all; the first failure is this call's. */
 plait_status plait_conf_parallel(int n, plait_conf_thread_fn fn, void *user);
 
-/* Sleeps. */
+/* At least so long. */
 void plait_conf_sleep_ns(uint64_t ns);
 
 #endif

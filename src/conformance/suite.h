@@ -11,7 +11,7 @@
 #include "plait/conformance.h"
 #include "plait/monitor.h"
 
-/* A block of a type whose scales are known: see fill.c. */
+/* A block of a quantised type whose scales are known: see fill.c. */
 typedef struct plait_conf_block plait_conf_block;
 
 /* Everything a check sees. It is used by one thread, the suite's. */
@@ -37,6 +37,7 @@ typedef struct plait_conf {
 /* Makes a device of an item, with the session's monitor around it. The caller destroys it. */
 plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out);
 
+/* `user` is what plait_conf_check was given. */
 typedef plait_status (*plait_conf_fn)(plait_conf *c, void *user);
 
 /* Runs the check when the options ask for it. */

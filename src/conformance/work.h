@@ -52,7 +52,9 @@ typedef struct plait_conf_work {
     bool timed;
 } plait_conf_work;
 
+/* Empty, for the device under test. */
 void plait_conf_work_init(plait_conf_work *w, plait_conf *c);
+/* At any stage after init; destroys the image. */
 void plait_conf_work_deinit(plait_conf_work *w);
 
 /* Adds a named dim; returns its number. */

@@ -84,7 +84,7 @@ typedef enum plait_monitor_function {
 /* A call that is being made; `command` says which of a list is looked at, -1 none. */
 typedef struct plait_monitor_call {
     plait_monitor_device *device;
-    uint64_t number;
+    uint64_t number; /* of all calls on the monitor, from 1 */
     int command;
     plait_monitor_function function;
     /* The operand of a launch that is looked at, for messages; NULL: none. */
@@ -94,6 +94,7 @@ typedef struct plait_monitor_call {
 
 /* ---- objects ---- */
 
+/* Lanes in which an object's last use is kept. */
 enum { PLAIT_MONITOR_USES = 6 };
 
 /* Common to all wrapped objects. The struct outlives the object, in the quarantine, so that later uses are noticed. */
@@ -110,6 +111,7 @@ typedef struct plait_monitor_object {
 } plait_monitor_object;
 
 typedef struct plait_monitor_buffer plait_monitor_buffer;
+/* Two inner buffers where there are guards: commands name a window onto the larger one. */
 struct plait_monitor_buffer {
     plait_buffer base;
     plait_monitor_object object;
@@ -263,6 +265,7 @@ typedef struct plait_monitor_program {
 
 /* ---- devices and the monitor ---- */
 
+/* Devices stay in the monitor's list when they are destroyed, so that late calls are told. */
 struct plait_monitor_device {
     plait_device base;
     plait_device_vtable table; /* the monitor's, under the inner kind's name */
@@ -301,20 +304,23 @@ typedef struct plait_monitor_contents {
     bool blind; /* memory was short: this command is not looked at */
 } plait_monitor_contents;
 
+/* KEPT: breaches whose records are kept, the first ones; more are counted. QUARANTINE: dead objects that are still
+ * known. */
 enum { PLAIT_MONITOR_KEPT = 256, PLAIT_MONITOR_QUARANTINE = 16384 };
 
+/* Everything is under `lock`, but for what is atomic, and the records. */
 struct plait_monitor {
     plait_monitor_level level;
     plait_logger logger;
-    uint64_t patience_ns;
+    uint64_t patience_ns; /* without any activity, before a wait counts as one that never ends */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool pumping, again;
+    pthread_cond_t changed; /* something that a wait may be for */
+    bool pumping, again;    /* the token; whoever finds it taken asks for another round */
     _Atomic uint64_t calls;
-    uint64_t activity; /* counts what could end a wait */
-    plait_monitor_clock host;
-    uint64_t lane_time[PLAIT_MONITOR_LANES];
-    uint32_t lane_users[PLAIT_MONITOR_LANES];
+    uint64_t activity;                        /* counts what could end a wait */
+    plait_monitor_clock host;                 /* what the host knows to be over */
+    uint64_t lane_time[PLAIT_MONITOR_LANES];  /* commands so far */
+    uint32_t lane_users[PLAIT_MONITOR_LANES]; /* living queues */
     plait_monitor_queue *queues;
     plait_monitor_device *devices;
     plait_monitor_shadow host_memory; /* transfers' host side, by address */
@@ -323,8 +329,9 @@ struct plait_monitor {
     plait_monitor_shadow sides;      /* while two sides of a copy are compared */
     plait_monitor_object quarantine; /* head of a ring, oldest first */
     size_t n_quarantine;
-    uint64_t launches;
+    uint64_t launches; /* looked at so far; see `aliased` */
     plait_monitor_contents contents;
+    /* Of its own, taken last: breaches may be read while a call is under way. */
     pthread_mutex_t records_lock;
     _Atomic uint64_t n_records;
     plait_monitor_violation records[PLAIT_MONITOR_KEPT];
@@ -332,6 +339,7 @@ struct plait_monitor {
 
 /* ---- monitor.c ---- */
 
+/* Recursion is not supported: functions that say "with the lock held" never take it. */
 void plait_monitor_lock(plait_monitor *monitor);
 void plait_monitor_unlock(plait_monitor *monitor);
 /* Begins a call: gives it its number. */
@@ -383,6 +391,8 @@ void plait_monitor_object_hold(const plait_monitor_call *call, plait_monitor_obj
 plait_status plait_monitor_object_idle(const plait_monitor_call *call, const plait_monitor_object *object);
 /* Reports when it has ended already. */
 plait_status plait_monitor_object_check(const plait_monitor_call *call, const plait_monitor_object *object);
+/* Notes a use, in place of an earlier one of its lane, or of one that the host knows to be over; where there is
+ * neither, one is forgotten. */
 void plait_monitor_object_use(plait_monitor *monitor, plait_monitor_object *object,
                               const plait_monitor_mark *mark);
 /* The use that the host does not know to be over, or NULL. */
@@ -431,11 +441,13 @@ plait_status plait_monitor_touch_host(const plait_monitor_call *call, const void
 plait_status plait_monitor_event_create(plait_device *device, plait_event **out);
 plait_status plait_monitor_event_import(plait_device *device, plait_event *foreign, plait_event **out);
 void plait_monitor_event_destroy(plait_event *event);
+/* As plait_monitor_buffer_release. */
 void plait_monitor_event_release(plait_monitor_event *event);
 plait_status plait_monitor_event_query(plait_event *event, uint64_t *out_value);
 plait_status plait_monitor_event_wait(plait_event *event, uint64_t value, uint64_t timeout_ns);
 plait_status plait_monitor_event_signal(plait_event *event, uint64_t value);
 void plait_monitor_event_fail(plait_event *event, const plait_error_record *failure);
+/* The wrapper of an event, or NULL. */
 plait_monitor_event *plait_monitor_event_of(const plait_monitor *monitor, const plait_event *event);
 /* Whether the value will be reached without anything more being submitted; whether a wait for it will end so, be it by
  * a failure. `queue`: whose wait it is, NULL: the host's. */
@@ -446,6 +458,8 @@ bool plait_monitor_event_settled(const plait_monitor_event *event, uint64_t valu
 /* What a wait for the value orders is joined to *clock. */
 void plait_monitor_event_join(const plait_monitor *monitor, const plait_monitor_timeline *timeline,
                               uint64_t value, plait_monitor_clock *clock);
+/* A signal was submitted, by a queue or the host. Where memory is short, the oldest is merged into what is known of
+ * all. */
 void plait_monitor_event_add(plait_monitor *monitor, plait_monitor_timeline *timeline, uint64_t value,
                              const plait_monitor_clock *clock, const plait_monitor_mark *mark,
                              bool forwarded);
@@ -456,6 +470,7 @@ void plait_monitor_event_forwarded(plait_monitor_timeline *timeline, uint64_t ca
 
 plait_status plait_monitor_queue_create(plait_device *device, uint32_t flags, plait_queue **out);
 void plait_monitor_queue_destroy(plait_queue *queue);
+/* The same, with the events that belong to it. */
 void plait_monitor_queue_release(plait_monitor_queue *queue);
 plait_status plait_monitor_submit(plait_queue *queue, const plait_command *commands, int n);
 plait_status plait_monitor_synchronise(plait_queue *queue);
@@ -499,6 +514,7 @@ plait_status plait_monitor_check_command(const plait_monitor_call *call, plait_m
 typedef struct plait_monitor_area {
     uint64_t offset, row_bytes, n_rows, row_pitch, n_planes, plane_pitch;
 } plait_monitor_area;
+/* Box NULL: n bytes in one run. A box of no bytes: no run. */
 plait_monitor_area plait_monitor_area_of(const plait_box *box, uint64_t offset, uint64_t n, bool source);
 /* Calls fn for each run of bytes. False, and no call, when there are too many to walk. */
 bool plait_monitor_walk(const plait_monitor_area *area, plait_monitor_piece_fn fn, void *user,
@@ -514,6 +530,7 @@ void plait_monitor_look_before(const plait_monitor_call *call, const plait_comma
 plait_status plait_monitor_look_after(const plait_monitor_call *call, const plait_command *command);
 /* Lays guard bytes behind a buffer that is not mapped. */
 plait_status plait_monitor_lay_tail(const plait_monitor_call *call, plait_monitor_buffer *buffer);
+/* Accepts a zeroed one. */
 void plait_monitor_contents_deinit(plait_monitor_contents *contents);
 
 /* ---- program.c, launch.c ---- */
@@ -527,6 +544,7 @@ plait_status plait_monitor_compile(plait_device *device, const plait_segment *se
 plait_status plait_monitor_program_update(plait_device *device, plait_program *program,
                                           const plait_segment *segment, const int *nodes, int n_nodes);
 void plait_monitor_program_destroy(plait_device *device, plait_program *program);
+/* The same, with the arena. */
 void plait_monitor_program_release(plait_monitor_program *program);
 /* NULL when it was not compiled by a device of a monitor. */
 plait_monitor_program *plait_monitor_program_of(const plait_program *program);
