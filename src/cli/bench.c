@@ -25,6 +25,7 @@ static plait_status make_tokens(bench *b, int64_t n, int64_t n_vocab) {
     b->tokens = plait_alloc_array((size_t)n, sizeof *b->tokens);
     if (!b->tokens) return plait_error_memory("bench", (uint64_t)n * sizeof *b->tokens);
     for (int64_t i = 0; i < n; i++) {
+        /* Knuth's MMIX constants; the upper bits are the good ones. */
         x = x * 6364136223846793005u + 1442695040888963407u;
         b->tokens[i] = (plait_token)((x >> 33) % (uint64_t)n_vocab);
     }
@@ -38,6 +39,7 @@ static plait_status make_tokens(bench *b, int64_t n, int64_t n_vocab) {
 static plait_status measure(bench *b, int64_t n, int64_t depth, bool prompt, double *out_seconds) {
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(b->session, &seq));
+    /* Generation needs one token to begin from, which is not part of the time. */
     plait_status status = plait_session_feed(b->session, seq, b->tokens, depth + !prompt);
     if (status == PLAIT_OK) status = plait_session_wait(b->session);
     uint64_t begin = plait_time_ns();
@@ -52,6 +54,7 @@ static plait_status measure(bench *b, int64_t n, int64_t depth, bool prompt, dou
         if (status == PLAIT_OK) status = plait_session_next(b->session, seq, NULL, &token);
     }
     *out_seconds = (double)(plait_time_ns() - begin) / 1e9;
+    /* Also after a failure; the first failure is what is returned. */
     plait_session_drop(b->session, seq);
     return status;
 }
@@ -70,6 +73,8 @@ static plait_status row(bench *b, const plait_cli_values *values, const char *ki
     bool prompt = kind[0] == 'p';
     if (!rates) return plait_error_memory("bench", (uint64_t)repeats * sizeof *rates);
     plait_status status =
+        /* The first run does what is done once, as touching the weights. Generation repeats one plan, so a few tokens
+         * warm it up. */
         measure(b, prompt ? n : plait_min_i64(n, 8), values->depth, prompt, &seconds); /* warm-up */
     for (int64_t r = 0; status == PLAIT_OK && r < repeats; r++) {
         status = measure(b, n, values->depth, prompt, &seconds);
@@ -123,6 +128,7 @@ static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;
     int64_t n_prompt = values->n_prompt_given ? values->n_prompt : 512, n = values->n_given ? values->n : 64;
+    /* Tests come one after the other, so the larger one decides. */
     int64_t needed = values->depth + plait_max_i64(n_prompt, n + 1);
     if (needed > INT32_MAX) return plait_cli_usage("bench: %lld tokens are too many", (long long)needed);
     plait_cli_catch_interrupt();

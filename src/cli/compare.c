@@ -25,6 +25,7 @@ static const char *queue_of(const plait_comparison *c, uint32_t queue) {
 
 /* Text to the right of what is there, at least `width` wide. `cell` is emptied; a failure in it moves to s. */
 static void add_cell(plait_strbuf *s, plait_strbuf *cell, int width, bool left) {
+    /* In bytes: a name beyond ASCII only shifts its own line. */
     int n = (int)cell->length, pad = n < width ? width - n : 0;
     plait_strbuf_inherit(s, cell);
     plait_strbuf_printf(s, "%*s%s%*s", left ? 0 : pad, "", plait_strbuf_text(cell), left ? pad : 0, "");
@@ -103,6 +104,7 @@ static void print_differences(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_printf(s, "\n%-*s predicted  measured   factor   times  where\n", NAME_WIDTH,
                         "largest differences");
     for (size_t i = 0; i < c->n_rows; i++) {
+        /* What has only one side is no difference; print_missing has it. */
         if (!c->rows[i].n_measured || !c->rows[i].n_predicted) continue;
         if (n++ < MOST_LINES)
             print_row(c, &c->rows[i], s);
@@ -119,6 +121,7 @@ static void print_missing(const plait_comparison *c, plait_strbuf *s) {
         const plait_compared_row *row = &c->rows[i];
         if (row->n_measured) continue;
         if (n == 0) plait_strbuf_append(s, "\nin the plan, not in the trace:\n");
+        /* Counted on for the last line. */
         if (n++ >= MOST_LINES) continue;
         plait_strbuf_append(s, "  ");
         plait_explain_clean(s, row->name);
@@ -184,6 +187,7 @@ static void json_strangers(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf_append(s, ",\n\"only_in_trace\":[");
     for (size_t i = 0; i < c->n_strangers; i++) {
         const plait_compared_stranger *row = &c->strangers[i];
+        /* All four come from the trace and are escaped. */
         const char *const texts[][2] = {{"{\"name\":", row->name},
                                         {",\"plan\":", row->plan},
                                         {",\"device\":", row->device},

@@ -32,6 +32,7 @@ static const char *const sources[] = {"stated", "cached", "measured"};
 static void figures_json(plait_strbuf *out, const plait_device_figures *f, plait_figures_source source) {
     plait_strbuf_printf(out, ",\"figures\":{\"source\":\"%s\"", sources[source]);
 #define PRINT(name) bytes_json(out, #name, f->name);
+    /* Their names in JSON are those of the fields. */
     PLAIT_DEVICE_FIGURES(PRINT)
 #undef PRINT
     plait_strbuf_append_char(out, '}');
@@ -86,6 +87,7 @@ static plait_status add_device(listing *l, plait_device *device) {
     PLAIT_TRY(device->vtable->describe(device, &info));
     if (l->json && l->any_device) plait_strbuf_append_char(&l->devices, ',');
     (l->json ? facts_json : facts_text)(&l->devices, &info);
+    /* Cached figures are used unless --measure asks for new ones. */
     if (plait_device_measure(device, l->again, &figures, &source) == PLAIT_OK)
         (l->json ? figures_json : figures_text)(&l->devices, &figures, source);
     else if (l->json)
@@ -104,6 +106,7 @@ static void add_kind(listing *l, const plait_device_vtable *kind, bool first, bo
     plait_device *device = NULL;
     plait_status status = plait_device_create(kind->kind, &logger, &device);
     if (status == PLAIT_OK && with_device) status = add_device(l, device);
+    /* Read at once: the message is that of the last failure only. */
     const char *reason = status == PLAIT_OK ? "" : plait_error_message();
     if (l->json) {
         plait_strbuf_append(&l->kinds, first ? "{\"kind\":" : ",{\"kind\":");

@@ -39,6 +39,7 @@ static plait_status embed(const plait_cli_values *values, plait_session *session
     plait_seq seq = 0;
     const float *embedding;
     plait_model_describe(plait_session_model(session), &facts);
+    /* No state without a token. */
     if (ids->n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "the text has no token");
     PLAIT_TRY(plait_session_begin(session, &seq));
     PLAIT_TRY(plait_session_feed(session, seq, ids->ids, (int64_t)ids->n));
@@ -59,6 +60,7 @@ static int run(const plait_cli_values *values) {
     plait_status status = plait_cli_prompt(values, model, &ids);
     if (status == PLAIT_OK) status = plait_cli_session_open(values, model, &session);
     if (status == PLAIT_OK) status = embed(values, session, &ids);
+    /* Takes NULL too, when the prompt already failed. */
     status = plait_cli_session_close(values, session, status);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     plait_tokens_deinit(&ids);

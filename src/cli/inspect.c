@@ -14,6 +14,7 @@
 static plait_status find_obstacle(const char *path, char out[PLAIT_ERROR_BYTES]) {
     plait_context *context;
     plait_model *model;
+    /* The CPU runs every model that can be run. */
     PLAIT_TRY(plait_context_open(&context, NULL, NULL));
     plait_status status = plait_model_open(&model, context, path, &(plait_model_options){.dry = true});
     out[0] = '\0';
@@ -22,6 +23,7 @@ static plait_status find_obstacle(const char *path, char out[PLAIT_ERROR_BYTES])
     else
         plait_error_copy(out, PLAIT_ERROR_BYTES);
     plait_context_close(context);
+    /* That says nothing about the file. */
     return status == PLAIT_OUT_OF_MEMORY ? status : PLAIT_OK;
 }
 
@@ -32,6 +34,7 @@ static void print_text(const plait_cli_values *values, const plait_gguf_descript
     plait_strbuf_printf(out, "%-24s", "runs");
     if (obstacle[0]) plait_strbuf_append(out, "no: ");
     plait_gguf_plain_text(
+        /* The obstacle may quote names of the file. */
         (plait_gguf_string){obstacle[0] ? obstacle : "yes", strlen(obstacle[0] ? obstacle : "yes")},
         PLAIT_ERROR_BYTES, out);
     plait_strbuf_append_char(out, '\n');

@@ -38,6 +38,7 @@ static plait_status feed_all(const plait_cli_values *values, plait_model *model,
     plait_seq seq = 0;
     int64_t step = values->step;
     plait_model_describe(model, &facts);
+    /* What a step may take at most, whatever was asked for. */
     if (step <= 0 || step > facts.batch) step = facts.batch;
     if (n > facts.context)
         return plait_error(PLAIT_OUT_OF_RANGE, "--ids: %lld ids are longer than the context of %lld tokens",
@@ -62,12 +63,14 @@ static int run(const plait_cli_values *values) {
     plait_token *ids = NULL;
     int64_t n = 0;
     if (!values->ids || !values->out) return plait_cli_usage("logits: --ids and --out are needed");
+    /* The option is there so that scripts which know it get a reason, and not "there is no option". */
     if (values->decoder_ids)
         return plait_cli_usage(
             "logits: --decoder-ids is for encoder-decoder models, which are not supported");
     if (plait_cli_parse_ids(values->ids, &ids, &n) != PLAIT_OK) return plait_cli_usage_error();
     int exit_status = plait_cli_open(values, NULL, NULL, &context, &model);
     if (exit_status == PLAIT_EXIT_OK) {
+        /* -1: nothing to abandon yet. */
         plait_file_writer out = {.fd = -1};
         plait_status status = plait_file_writer_open(&out, values->out);
         if (status == PLAIT_OK) status = feed_all(values, model, ids, n, &out);

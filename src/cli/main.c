@@ -10,6 +10,7 @@
 #include "cli/commands.inc"
 #undef PLAIT_CLI_COMMAND
 
+/* The order is that of help. */
 const plait_cli_command *const plait_cli_commands[] = {
 #define PLAIT_CLI_COMMAND(name) &plait_cli_##name,
 #include "cli/commands.inc"
@@ -51,10 +52,12 @@ int main(int argc, char **argv) {
     if (!command) return plait_cli_usage("there is no command \"%s\"; plait --help lists them", argv[1]);
     int status = plait_cli_parse(command, argc - 2, argv + 2, &values);
     if (status != PLAIT_EXIT_OK) return status;
+    /* Parsed with the rest, so --help is found anywhere, and a missing argument is no matter then. */
     if (values.help) {
         plait_cli_help(command);
         return finish();
     }
     status = command->run(&values);
+    /* A failure has printed its line already, and a second one would only hide it. */
     return status == PLAIT_EXIT_OK ? finish() : status;
 }

@@ -11,8 +11,10 @@
 /* Text in which nothing is a request or an escape; `at_start` tells that a line begins here. */
 static void roff(plait_strbuf *out, const char *text, bool at_start) {
     for (; *text; text++) {
+        /* A line that begins with one of both is a request; \& is nothing, and in front of them. */
         if (at_start && (*text == '.' || *text == '\'')) plait_strbuf_append(out, "\\&");
         at_start = *text == '\n';
+        /* \e prints a backslash, and \- the sign that can be copied into a shell, which a plain '-' may not be. */
         if (*text == '\\')
             plait_strbuf_append(out, "\\e");
         else if (*text == '-')
@@ -59,6 +61,7 @@ static void rows(plait_strbuf *out, const char *title, const plait_cli_option *r
 
 /* An empty suffix is the page of the program. */
 static void heading(plait_strbuf *out, const char *suffix, const char *summary) {
+    /* Section 1; the date stays empty. */
     plait_strbuf_printf(out, ".TH \"PLAIT%s%s\" 1 \"\" \"plait %s\"\n.SH NAME\n", suffix[0] ? "-" : "",
                         suffix, PLAIT_VERSION);
     plait_strbuf_append(out, "plait");
@@ -87,6 +90,7 @@ static void command_page(plait_strbuf *out, const plait_cli_command *command) {
     heading(out, command->name, command->summary);
     plait_strbuf_printf(out, "\\fBplait %s\\fR ", command->name);
     roff(out, command->arguments, false);
+    /* Every command but those without any options. */
     if (command->computes || (command->options && command->options->name))
         plait_strbuf_append(out, " [OPTION...]");
     plait_strbuf_append(out, "\n.SH DESCRIPTION\n");

@@ -61,6 +61,7 @@ static const plait_cli_option *find_in(const plait_cli_option *rows, const char 
 static const plait_cli_option *find_option(const plait_cli_command *command, const char *name,
                                            size_t length) {
     const plait_cli_option *row = find_in(command->options, name, length);
+    /* Common options only where they mean something: others refuse them instead of ignoring them. */
     if (!row && command->computes) row = find_in(plait_cli_common_options, name, length);
     if (!row &&
         ((length == 6 && strncmp(name, "--help", 6) == 0) || (length == 2 && strncmp(name, "-h", 2) == 0)))
@@ -84,6 +85,7 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
                  plait_cli_values *values) {
     char *field = (char *)values + row->offset, *end;
     if (row->kind == PLAIT_CLI_LIST) return append(command, row, text, values);
+    /* For values whose zero means something else than "not given". */
     if (row->given_offset) *(bool *)((char *)values + row->given_offset) = true;
     errno = 0;
     switch (row->kind) {
@@ -92,6 +94,7 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
     case PLAIT_CLI_LIST: break;
     case PLAIT_CLI_COUNT: {
         long long number = strtoll(text, &end, 10);
+        /* strtoll takes a sign and white space in front; what follows the number is refused. */
         if (end == text || *end || errno || number < 0)
             return plait_cli_usage("%s: %s wants a whole number of 0 or more, not \"%s\"", command->name,
                                    row->name, text);
@@ -100,6 +103,7 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
     }
     case PLAIT_CLI_NUMBER: {
         double number = strtod(text, &end);
+        /* inf and nan are numbers for strtod, and no setting. */
         if (end == text || *end || !isfinite(number))
             return plait_cli_usage("%s: %s wants a number, not \"%s\"", command->name, row->name, text);
         *(double *)(void *)field = number;
@@ -121,6 +125,7 @@ static int parse_option(const plait_cli_command *command, int argc, char **argv,
         return plait_cli_usage("%s: there is no option \"%.*s\"; plait %s --help lists them", command->name,
                                (int)length, argument, command->name);
     if (!row->value) {
+        /* --flag=value would look like "off" for some value. */
         if (equals) return plait_cli_usage("%s: %s takes no value", command->name, row->name);
         return store(command, row, NULL, values);
     }
@@ -146,6 +151,7 @@ int plait_cli_parse(const plait_cli_command *command, int argc, char **argv, pla
             values->positional[values->n_positional++] = argv[i];
         }
     }
+    /* Whoever asks for help has nothing to give yet. */
     if (values->n_positional < command->min_positional && !values->help)
         return plait_cli_usage("%s: an argument is missing; usage: plait %s %s", command->name, command->name,
                                command->arguments);

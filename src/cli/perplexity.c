@@ -42,8 +42,10 @@ static double surprise(const float *logits, int64_t n, plait_token token) {
 static plait_status feed(scores *s, plait_seq seq, const plait_token *tokens, int64_t at, int64_t n) {
     int64_t row = 0;
     for (int64_t i = 0; i < n; i++) {
+        /* In the window, which is the position in the sequence too. */
         int64_t position = at + i;
         plait_token token = position == 0 && s->bos != PLAIT_NO_TOKEN ? s->bos : tokens[position];
+        /* The output at a position scores the token behind it, so the last one of a window is not asked for. */
         bool wanted = position >= s->window / 2 && position + 1 < s->window;
         s->items[i] = (plait_batch_item){
             .token = token, .position = -1, .seqs = &seq, .n_seqs = 1, .wants_output = wanted};
@@ -94,6 +96,7 @@ static plait_status score_text(scores *s, const plait_tokens *tokens, int64_t mo
  * exp. */
 static plait_status print(const scores *s, bool json) {
     double n = (double)s->n_scored, mean = s->sum / n;
+    /* Variance of a mean of n values, from the sums; rounding may bring it below 0, which counts as 0. */
     double variance = s->n_scored > 1 ? (s->squares / n - mean * mean) / (n - 1) : 0;
     double error = variance > 0 ? sqrt(variance) : 0;
     plait_strbuf out;
@@ -110,6 +113,7 @@ static plait_status print(const scores *s, bool json) {
     } else {
         plait_strbuf_printf(
             &out, "perplexity %.4f +- %.4f  (mean -log p %.6f over %lld tokens, %lld windows of %lld)\n",
+            /* First order: d exp(m) = exp(m) dm. */
             exp(mean), exp(mean) * error, mean, (long long)s->n_scored, (long long)s->n_windows,
             (long long)s->window);
     }
@@ -122,6 +126,7 @@ static plait_status measure(const plait_cli_values *values, plait_model *model, 
     scores s = {.bos = PLAIT_NO_TOKEN};
     plait_model_describe(model, &s.facts);
     s.window = s.facts.context;
+    /* The text's own BOS is the first token of the first window only; all others get it here. */
     if (tokenizer && !values->ids && plait_tokenizer_adds_bos(tokenizer))
         s.bos = plait_tokenizer_role(tokenizer, PLAIT_ROLE_BOS);
     plait_status status = plait_cli_session_open(values, model, &s.session);

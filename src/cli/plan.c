@@ -115,6 +115,7 @@ static plait_status find_figures(plait_context *context) {
 static plait_status print(const plait_cli_values *values, plait_context *context, const plait_model *model) {
     plait_model_facts facts;
     plait_strbuf out;
+    /* Measured now if they were not before, so that the times in the plan are all there. */
     PLAIT_TRY(find_figures(context));
     plait_model_describe(model, &facts);
     plait_strbuf_init(&out, 0);
@@ -130,6 +131,7 @@ static plait_status print(const plait_cli_values *values, plait_context *context
 static void plan_only(plait_model_options *options, const void *user) {
     (void)user;
     options->dry = true;
+    /* As run and chat do, so that the plan is theirs. */
     options->kv_open = true;
 }
 

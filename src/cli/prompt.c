@@ -19,6 +19,7 @@ plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *o
         char *end;
         errno = 0;
         long id = strtol(p, &end, 10);
+        /* 2^24 ids are 64 MiB, more than any context. */
         plait_status status = plait_grow(&ids, &capacity, n + 1, sizeof *ids, 1 << 24, "--ids");
         if (status == PLAIT_OK && (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ',')))
             status = plait_error(PLAIT_INVALID_ARGUMENT, "--ids: \"%.40s\" is no token id", p);
@@ -38,6 +39,7 @@ plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *o
 /* Read, not mapped, then copied: the text has to end with NUL for the parsers behind it. */
 plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes) {
     plait_file file;
+    /* Not mapped: a pipe cannot be, and a file may change while it is read. */
     PLAIT_TRY(plait_file_open(&file, strcmp(path, "-") == 0 ? "/dev/stdin" : path, false));
     char *copy = plait_string_copy_n(file.bytes ? (const char *)file.bytes : "", file.size_bytes);
     size_t n_bytes = file.size_bytes;
@@ -63,6 +65,7 @@ static plait_status chat_prompt(const plait_model *model, const char *text, size
     plait_strbuf messages;
     plait_strbuf_init(&messages, 0);
     plait_strbuf_append(&messages, "[{\"role\":\"user\",\"content\":");
+    /* Bytes that are no UTF-8 become U+FFFD here. */
     plait_strbuf_json_string_n(&messages, text, n_bytes);
     plait_strbuf_append(&messages, "}]");
     plait_status status = plait_strbuf_status(&messages);
@@ -84,6 +87,7 @@ int plait_cli_check_prompt(const plait_cli_values *values, bool may_lack) {
     int n_given = (values->prompt != NULL) + (values->file != NULL) + (values->ids != NULL);
     plait_token *ids;
     int64_t n;
+    /* Reading a terminal without being asked would look like a program that hangs. */
     if (n_given > 1 || (n_given == 0 && !may_lack))
         return plait_cli_usage("one of -p TEXT, -f FILE and --ids 1,2,3 is needed, %d were given", n_given);
     if (!values->ids) return PLAIT_EXIT_OK;
@@ -104,6 +108,7 @@ plait_status plait_cli_prompt(const plait_cli_values *values, const plait_model 
     if (values->ids) {
         int64_t n;
         PLAIT_TRY(plait_cli_parse_ids(values->ids, &out->ids, &n));
+        /* The array becomes the caller's, as that of a tokenizer would. */
         out->n = out->capacity = (size_t)n;
         return PLAIT_OK;
     }

@@ -26,6 +26,7 @@ static plait_status continue_prompt(plait_cli_generation *g, plait_tokens *promp
     if (prompt->n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "the prompt has no token");
     PLAIT_TRY(plait_cli_generation_feed(g, prompt->ids, prompt->n));
     PLAIT_TRY(plait_cli_generate(g));
+    /* The line end is this command's; the text itself may hold others. */
     return g->silent ? print_json(g, prompt) : plait_cli_write("\n", 1);
 }
 
@@ -40,6 +41,7 @@ static int run(const plait_cli_values *values) {
     if (exit_status == PLAIT_EXIT_OK) exit_status = plait_cli_generation_init(&g, values);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_cli_catch_interrupt();
+    /* With --json nothing comes before the object. */
     g.silent = values->json;
     exit_status = plait_cli_open(values, plait_cli_let_kv_fit, NULL, &context, &model);
     if (exit_status != PLAIT_EXIT_OK) {
@@ -49,6 +51,7 @@ static int run(const plait_cli_values *values) {
     plait_status status = plait_cli_generation_open(&g, &context, &model, !values->ids);
     if (status == PLAIT_OK) status = continue_prompt(&g, &prompt);
     if (status == PLAIT_OK) plait_cli_report_speed(&g);
+    /* Before the model is closed, which the session uses. */
     status = plait_cli_generation_close(&g, status);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);
     plait_tokens_deinit(&prompt);

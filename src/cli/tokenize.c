@@ -20,6 +20,7 @@ typedef struct work {
 /* Special tokens are recognised by default here, unlike in prompts: this command is a tool for looking at a
  * tokenizer. */
 static plait_status encode(work *w, const char *text, size_t n_bytes) {
+    /* --no-special is what a prompt gets, but for BOS. */
     uint32_t flags = w->values->no_special ? 0 : PLAIT_TOKENIZE_ADD_SPECIAL | PLAIT_TOKENIZE_PARSE_SPECIAL;
     plait_tokens ids = {0};
     plait_status status = plait_tokenize(w->tokenizer, w->scratch, text, n_bytes, flags, &ids);
@@ -37,6 +38,7 @@ static plait_status read_ids(const plait_json *list, plait_token **out, size_t *
         return plait_error(PLAIT_CORRUPT, "expected a JSON array of ids, found %s",
                            plait_json_kind_name(list->kind));
     size_t n = list->u.array.n_items;
+    /* n entries of a JSON tree that is in memory: the product cannot overflow. */
     plait_token *ids = malloc((n ? n : 1) * sizeof *ids);
     if (!ids) return plait_error_memory("ids", n * sizeof *ids);
     for (size_t i = 0; i < n; i++) {
@@ -62,6 +64,7 @@ static plait_status decode(work *w, const plait_json *list) {
         w->tokenizer, ids, n, PLAIT_DETOKENIZE_SPECIAL | PLAIT_DETOKENIZE_WHOLE, &text, &n_bytes);
     free(ids);
     PLAIT_TRY(status);
+    /* JSON holds text only, so bytes that are no UTF-8 become U+FFFD in it. */
     if (w->values->jsonl) {
         plait_strbuf_json_string_n(&w->out, text, n_bytes);
         plait_strbuf_append_char(&w->out, '\n');
@@ -96,9 +99,11 @@ static plait_status work_on_lines(work *w, const char *text, size_t n_bytes) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         size_t n = stop ? (size_t)(stop - text) : (size_t)(end - text);
         PLAIT_TRY(plait_error_context(work_on_json(w, text, n), "standard input, line %zu", line));
+        /* Beyond the end by one behind a last line without a line end; only compared then. */
         text += n + 1;
         if (w->out.length > 1 << 20) {
             PLAIT_TRY(plait_cli_emit(&w->out));
+            /* Emitting has released it. */
             plait_strbuf_init(&w->out, 0);
         }
     }
