@@ -61,6 +61,7 @@ static size_t common_tokens(const chat *c, const plait_tokens *prompt) {
     const plait_token *have = plait_session_tokens(c->g.session, c->g.seq);
     size_t n = 0, most = (size_t)plait_session_length(c->g.session, c->g.seq);
     if (prompt->n == 0) return 0;
+    /* The logits of the last token are not kept from the turn before. */
     if (most > prompt->n - 1) most = prompt->n - 1;
     while (n < most && have[n] == prompt->ids[n]) n++;
     return n;
@@ -114,6 +115,7 @@ static plait_status turn(chat *c, const char *text, size_t n) {
     plait_status status = answer(c);
     if (status == PLAIT_OK) return PLAIT_OK;
     cut_messages(c, length);
+    /* What will not get better by going on ends the conversation in a terminal too. */
     if (!c->interactive || status == PLAIT_IO || status == PLAIT_OUT_OF_MEMORY || status == PLAIT_DEVICE_LOST)
         return status;
     if (status == PLAIT_CANCELLED)
@@ -182,7 +184,9 @@ static bool read_message(chat *c, plait_strbuf *text) {
             fputs("\n> ", stderr);
             continue;
         }
+        /* Input that ends without a line end is a message all the same. */
         if (end == EOF && text->length == before) return text->length > 0;
+        /* The backslash becomes the line end between both lines. */
         if (text->length == 0 || text->bytes[text->length - 1] != '\\') return true;
         text->bytes[text->length - 1] = '\n';
         if (c->interactive) fputs(". ", stderr);
@@ -213,6 +217,7 @@ static plait_status converse(chat *c, plait_strbuf *text) {
 static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;
+    /* Of standard input only: answers may go into a file while somebody types. */
     chat c = {.interactive = isatty(STDIN_FILENO) != 0};
     plait_strbuf text;
     int exit_status = plait_cli_generation_init(&c.g, values);

@@ -27,6 +27,7 @@ static void each_command(void (*visit)(plait_strbuf *, const plait_cli_command *
 
 /* Words that an option's value is one of, "on|off", or NULL. */
 static const char *choices(const plait_cli_option *row) {
+    /* Its value is called MODE in help, which says nothing to a shell. */
     if (strcmp(row->name, "--split") == 0) return "none layer tensor";
     return row->value && strcmp(row->value, "on|off") == 0 ? "on off" : NULL;
 }
@@ -112,6 +113,7 @@ static void zsh_option(plait_strbuf *out, const plait_cli_command *command, cons
 static void zsh_case(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_printf(out, "    %s)\n        _arguments", command->name);
     each_option(command, zsh_option, out);
+    /* Only where the command takes positional arguments. */
     if (command->max_positional) plait_strbuf_append(out, " \\\n            '*:file:_files'");
     plait_strbuf_append(out, "\n        ;;\n");
 }

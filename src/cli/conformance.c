@@ -47,6 +47,7 @@ static group *group_of(listing *l, const char *name) {
     size_t n = strcspn(name, "/");
     for (int i = 0; i < l->n_groups; i++)
         if (strlen(l->groups[i].name) == n && memcmp(l->groups[i].name, name, n) == 0) return &l->groups[i];
+    /* Beyond the room the last group takes all others, under the name of the newest. */
     group *g = &l->groups[l->n_groups < MAX_GROUPS ? l->n_groups++ : MAX_GROUPS - 1];
     snprintf(g->name, sizeof g->name, "%.*s", (int)n, name);
     return g;
@@ -121,6 +122,7 @@ static void lacking(listing *l, plait_strbuf *out) {
     int shown = 0, rest = l->n_other;
     if (l->n_reasons) plait_strbuf_append(out, "\nlacking\n");
     for (; shown < SHOWN_REASONS; shown++) {
+        /* Selection by count: a dozen passes over some dozens of reasons. */
         reason *most = NULL;
         for (int i = 0; i < l->n_reasons; i++)
             if (l->reasons[i].n > (most ? most->n : 0)) most = &l->reasons[i];
@@ -175,6 +177,7 @@ static int run(const plait_cli_values *values) {
         plait_strbuf_init(&l.times, 0);
         status = check(&l, &summary);
         plait_strbuf_deinit(&l.times);
+        /* A device item that is wrong is wrong usage. */
         if (status == PLAIT_INVALID_ARGUMENT) return plait_cli_usage_error();
     }
     if (status == PLAIT_OK && summary.failed)

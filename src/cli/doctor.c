@@ -62,6 +62,7 @@ static void check_devices(report *r) {
 static void check_processors(report *r) {
     int usable = plait_os_processors();
     long all = sysconf(_SC_NPROCESSORS_ONLN);
+    /* sysconf counts what is online, whoever may use it. */
     if (usable < all)
         say(r, NOTE, "processors",
             "%d of %ld may be used: the affinity mask or the cgroup's quota says so; taskset, or the limit "
@@ -85,6 +86,7 @@ static void check_topology(report *r) {
     for (int i = 0; i < t.n_processors; i++)
         cores += i == 0 || t.processors[i].core != t.processors[i - 1].core;
     for (int i = 0; i < t.n_nodes; i++) nodes += plait_topology_is_home(&t, i);
+    /* Kinds of cores by speed, on machines with large and small ones; a text that does not fit is cut. */
     for (int k = 0; t.n_kinds > 1 && k < t.n_kinds && n < sizeof kinds; k++)
         n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%d at %u%% speed", k ? ", " : "",
                               t.kinds[k].n_processors, t.kinds[k].speed * 100 / PLAIT_TOPOLOGY_FULL_SPEED);
@@ -112,6 +114,7 @@ static void check_cache(report *r) {
             plait_error_message());
         return;
     }
+    /* The folder exists: asking for it has made it. */
     if (access(path, W_OK) == 0)
         say(r, FINE, "cache", "%s", path);
     else
@@ -178,6 +181,7 @@ static void check_bandwidth(report *r) {
     reading readings[64] = {0};
     int n = (int)plait_min_i64(plait_os_processors(), PLAIT_COUNT_OF(readings));
     size_t n_bytes = (size_t)n * READ_BYTES;
+    /* Only half of what is free, so that nothing is pushed out of memory for a measurement. */
     uint64_t *words = plait_os_memory_available() > 2 * n_bytes ? plait_alloc_array(1, n_bytes) : NULL;
     if (!words) {
         say(r, NOTE, "bandwidth", "not measured: too little memory is free");

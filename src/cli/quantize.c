@@ -169,10 +169,12 @@ static plait_status fill(void *user, uint64_t offset, void *out, size_t n_bytes)
         int64_t row = (int64_t)(offset / to);
         if (j->current != tensor || row < j->row_begin || row >= j->row_end) {
             PLAIT_TRY(fill_window(j, tensor, row));
+            /* Bytes of a row of the source by the rows of the window. */
             j->done_bytes += tensor->source->size_bytes /
                              (uint64_t)(tensor->source->n_elems / tensor->source->dims[0]) *
                              (uint64_t)(j->row_end - j->row_begin);
         }
+        /* The writer's pieces end anywhere, windows at rows. */
         uint64_t skip = offset - (uint64_t)j->row_begin * to,
                  have = (uint64_t)(j->row_end - j->row_begin) * to - skip;
         size_t n = n_bytes < have ? n_bytes : (size_t)have;
@@ -297,6 +299,7 @@ static int run(const plait_cli_values *values) {
     job j = {.logger = plait_cli_logger(), .n_threads = plait_os_processors()};
     plait_status status = plait_dtype_parse(values->positional[2], &j.dtype);
     if (status != PLAIT_OK) return plait_cli_usage_error();
+    /* Every type that plait_dtype_parse knows but integers and F64. */
     if (j.dtype == PLAIT_F64 || (!plait_dtype_quantised(j.dtype) && j.dtype != PLAIT_F32 &&
                                  j.dtype != PLAIT_F16 && j.dtype != PLAIT_BF16))
         return plait_cli_usage("quantize: %s is no type for weights", plait_dtype_name(j.dtype));

@@ -7,12 +7,15 @@
 #include "op/shape.h"
 #include "op/tolerance.h"
 
+/* Sizes follow from the factors alone; both inputs are float32, since shares and what experts give are made by steps
+ * before. */
 static plait_status weighted_sum_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_F32));
     return plait_shape_by_factors(use);
 }
 
+/* In float64, in the order of u that the invariant states. */
 static void weighted_sum_reference(const plait_op_use *use, void *scratch) {
     const plait_operand *x = &use->inputs[0], *p = &use->inputs[1], *y = &use->outputs[0];
     (void)scratch;
@@ -25,7 +28,8 @@ static void weighted_sum_reference(const plait_op_use *use, void *scratch) {
         }
 }
 
-/* float32 sums of float32 products. */
+/* float32 sums of float32 products. Errors grow with the number of terms and with their sizes, not with the sum, which
+ * may cancel; `flushed` covers devices that take subnormal numbers for 0. */
 static void weighted_sum_tolerance(const plait_op_use *use, int output, double *limits, void *scratch) {
     const plait_operand *x = &use->inputs[0], *p = &use->inputs[1], *y = &use->outputs[output];
     (void)scratch;
@@ -41,10 +45,13 @@ static void weighted_sum_tolerance(const plait_op_use *use, int output, double *
         }
 }
 
+/* A product and an addition for each element of x. */
 static double weighted_sum_flop(const plait_op_use *use) {
     return 2.0 * (double)plait_operand_elems(&use->inputs[0]);
 }
 
+/* Plain sizes; one expert of one element; rows beyond a vector's and a cache's size; no token at all; padded, permuted
+ * and strided operands. */
 static const plait_example weighted_sum_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 2, 3, 1), PLAIT_IN(F32, 2, 3, 1, 1)}},
     {.inputs = {PLAIT_IN(F32, 1, 1, 1, 1), PLAIT_IN(F32, 1, 1, 1, 1)}},

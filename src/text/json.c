@@ -29,6 +29,8 @@ static plait_status check_depth(const char *text, size_t n_bytes, uint32_t max_d
         if (c == '\n') {
             line++;
         } else if (c == '"') {
+            /* A string ends at a line's end at the latest: one that is not closed is an error anyway, and must not hide
+             * brackets. */
             for (i++; i < n_bytes && text[i] != '"' && text[i] != '\n'; i++)
                 if (text[i] == '\\') i++;
         } else if (c == '[' || c == '{') {
@@ -75,6 +77,7 @@ static plait_status copy_object(plait_arena *arena, const json_t *from, plait_js
     size_t i = 0;
     for (void *it = json_object_iter(object); it && i < n; it = json_object_iter_next(object, it), i++) {
         const char *name = json_object_iter_key(it);
+        /* Names with NUL are refused by jansson, whose keys are C strings. */
         members[i].name_bytes = strlen(name);
         members[i].name = plait_arena_string_n(arena, name, members[i].name_bytes);
         if (!members[i].name) return no_memory(arena, members[i].name_bytes + 1);
@@ -143,6 +146,8 @@ plait_status plait_json_parse(plait_json_document *out, const char *text, size_t
         return plait_error(PLAIT_LIMIT, "JSON: %zu bytes, the limit is %zu", n_bytes, l.text_bytes);
     PLAIT_TRY(check_depth(text, n_bytes, l.depth));
     json_error_t error = {0};
+    /* ANY: a value alone is a document, as RFC 8259 has it. NUL is allowed in strings, which carry their length
+     * here. */
     json_t *tree = json_loadb(text, n_bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!tree) return parse_failure(&error);
     plait_arena_init(&out->arena, l.tree_bytes);
@@ -168,6 +173,7 @@ const plait_json *plait_json_get(const plait_json *value, const char *name) {
     return NULL;
 }
 
+/* For messages. */
 const char *plait_json_kind_name(plait_json_kind kind) {
     switch (kind) {
     case PLAIT_JSON_NULL: return "null";
@@ -217,6 +223,7 @@ static void print_array(plait_strbuf *s, const plait_json *value, int indent, in
     plait_strbuf_append_char(s, ']');
 }
 
+/* In the order of the text. */
 static void print_object(plait_strbuf *s, const plait_json *value, int indent, int level) {
     plait_strbuf_append_char(s, '{');
     for (size_t i = 0; i < value->u.object.n_members; i++) {

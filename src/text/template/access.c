@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* Undefined with Jinja's words, cut names included: they come out of the template. */
 static bool missing_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                               plait_tpl_value *out) {
     *out = plait_tpl_undefined_name(r, "'%s' object has no attribute '%.*s'", plait_tpl_type_name(v),
@@ -53,6 +54,7 @@ static int data_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tp
     case PLAIT_TPL_NAMESPACE: return plait_tpl_dict_get(r, v.u.dict, plait_tpl_string(name), out);
     case PLAIT_TPL_LOOP: return plait_tpl_loop_attribute(r, v.u.loop, name, out);
     case PLAIT_TPL_TUPLE:
+        /* Only pairs that groupby made. */
         if (!v.u.list->group || v.u.list->n_items != 2) return 0;
         if (!plait_tpl_str_is(name, "grouper") && !plait_tpl_str_is(name, "list")) return 0;
         *out = v.u.list->items[plait_tpl_str_is(name, "list")];
@@ -113,6 +115,7 @@ bool plait_tpl_get_attribute(plait_tpl_render *r, plait_tpl_value v, const plait
 static bool item_at(plait_tpl_render *r, plait_tpl_value v, int64_t i, plait_tpl_value *out) {
     int64_t n;
     if (!plait_tpl_length(r, v, &n)) return false;
+    /* No overflow: i is negative and n is not. */
     int64_t at = i < 0 ? i + n : i;
     if (at < 0 || at >= n) {
         *out = plait_tpl_undefined_name(r, "%s object has no element %lld", plait_tpl_type_name(v),
@@ -151,6 +154,7 @@ bool plait_tpl_get_item(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value 
         int found = plait_tpl_dict_get(r, v.u.dict, key, out);
         if (found != 0) return found > 0;
     }
+    /* Views and iterators have no positions, as in Python. */
     bool sequence = v.kind == PLAIT_TPL_LIST || v.kind == PLAIT_TPL_TUPLE || v.kind == PLAIT_TPL_STRING ||
                     v.kind == PLAIT_TPL_RANGE;
     if (sequence && (key.kind == PLAIT_TPL_INT || key.kind == PLAIT_TPL_BOOL))
@@ -180,6 +184,8 @@ static bool slice_part(plait_tpl_render *r, plait_tpl_value v, bool *given, int6
 /* Python's PySlice_AdjustIndices: bounds for a step of either sign, and the number of items. */
 static int64_t adjust(int64_t length, int64_t step, bool has_start, bool has_stop, int64_t *start,
                       int64_t *stop) {
+    /* The place in front of the first item is -1 for a step backwards, which no start or stop of the template's can
+     * name. */
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? length - 1 : length;
     if (!has_start) *start = step < 0 ? high : low;
     if (!has_stop) *stop = step < 0 ? low : high;
@@ -214,6 +220,7 @@ static bool slice_string(plait_tpl_render *r, const plait_tpl_str *s, int64_t st
         plait_tpl_str_next(s, &next);
         plait_tpl_put_slice(&b, s, at, next);
         if (!plait_tpl_step(r, (uint64_t)((step < 0 ? -step : step) >> 6))) return false;
+        /* Not behind the last one, where the walk could leave the string. */
         for (int64_t k = 0; i + 1 < n && k < (step < 0 ? -step : step); k++) {
             if (step < 0)
                 plait_tpl_str_prev(s, &at);
@@ -276,6 +283,7 @@ bool plait_tpl_call_value(plait_tpl_render *r, plait_tpl_value callee, const pla
         return plait_tpl_apply(r, callee.u.method->builtin, callee.u.method->self, args, out);
     case PLAIT_TPL_JOINER:
         if (args->n_pos || args->n_named) return plait_tpl_type_error(r, "a joiner takes no arguments");
+        /* `position` is 0 before the first call and 1 from then on. */
         if (callee.u.cycle->position++ == 0) return plait_tpl_str_text(r, "", out);
         callee.u.cycle->position = 1;
         *out = callee.u.cycle->items[0];

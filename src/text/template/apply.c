@@ -13,6 +13,7 @@ static const plait_tpl_builtin *find_in(const plait_tpl_builtin *table, const pl
     return NULL;
 }
 
+/* No name is in two tables, so their order does not matter. */
 const plait_tpl_builtin *plait_tpl_find_filter(const plait_tpl_str *name) {
     const plait_tpl_builtin *row = find_in(plait_tpl_filters_text, name);
     if (!row) row = find_in(plait_tpl_filters_list, name);
@@ -61,6 +62,7 @@ static bool place_named(plait_tpl_render *r, const plait_tpl_builtin *row, const
     for (const char *p = next_param(row->params, &n, &optional); n;
          p = next_param(p + n, &n, &optional), i++) {
         if (n != name->n_bytes || memcmp(p, name->bytes, n) != 0) continue;
+        /* MISSING is never the value of an argument. */
         if (c->v[i].kind != PLAIT_TPL_MISSING)
             return plait_tpl_type_error(r, "%s: two values for argument '%.*s'", row->name, (int)n, p);
         c->v[i] = v;
@@ -93,6 +95,7 @@ static bool bind(plait_tpl_render *r, const plait_tpl_builtin *row, const plait_
 bool plait_tpl_apply(plait_tpl_render *r, const plait_tpl_builtin *row, plait_tpl_value self,
                      const plait_tpl_args *args, plait_tpl_value *out) {
     plait_tpl_call c = {.self = self, .args = args};
+    /* All, also those that the row does not have: functions ask for what they like. */
     for (size_t i = 0; i < PLAIT_TPL_MAX_PARAMS; i++) c.v[i].kind = PLAIT_TPL_MISSING;
     if (row->params[0] != '*' && !bind(r, row, args, &c)) return false;
     return row->call(r, &c, out);

@@ -22,6 +22,7 @@ static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     for (; frame; frame = frame->parent)
         if (plait_tpl_dict_get(r, &frame->names, node->value, out) > 0) return true;
     if (plait_tpl_dict_get(r, r->context, node->value, out) > 0) return true;
+    /* Made anew each time: a built-in function is a row and takes no memory. */
     const plait_tpl_builtin *row = plait_tpl_find_global(name);
     if (row) {
         *out = (plait_tpl_value){.kind = PLAIT_TPL_BUILTIN, .u.builtin = row};
@@ -32,6 +33,7 @@ static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return r->status == PLAIT_OK;
 }
 
+/* Also for tuples without parentheses; n_items makes the list large enough at once. */
 static bool eval_sequence(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                           plait_tpl_value *out) {
     plait_tpl_value list;
@@ -69,6 +71,7 @@ static bool eval_concat(plait_tpl_render *r, const plait_tpl_node *node, plait_t
         plait_tpl_value v;
         if (!plait_tpl_eval(r, item, frame, &v)) return false;
         place(r, node);
+        /* str_concat grows the left string in place where it can, so a chain of ~ costs its length once. */
         if (!plait_tpl_to_str(r, v, &part)) return false;
         if (whole && !plait_tpl_str_concat(r, whole, part, &v)) return false;
         whole = whole ? v.u.string : part;
@@ -146,6 +149,7 @@ static bool add_named(plait_tpl_args *args, const plait_tpl_str *name, plait_tpl
     return true;
 }
 
+/* Lists of arguments are short. */
 static size_t count_nodes(const plait_tpl_node *list) {
     size_t n = 0;
     for (; list; list = list->next) n++;
@@ -173,6 +177,7 @@ bool plait_tpl_eval_args(plait_tpl_render *r, const plait_tpl_node *node, plait_
     if (!plait_tpl_list_new(r, PLAIT_TPL_LIST, node->n_items, &list)) return false;
     for (const plait_tpl_node *item = node->items; item; item = item->next)
         if (!plait_tpl_eval(r, item, frame, &v) || !plait_tpl_list_push(r, list.u.list, v)) return false;
+    /* `extra` is the caller of a call block, passed by that name. */
     size_t n_named = count_nodes(node->named) + (extra != NULL);
     plait_tpl_value *named = NULL;
     if (n_named && !(named = plait_tpl_alloc(r, n_named, sizeof *named))) return false;
@@ -269,6 +274,7 @@ static bool eval_test(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return plait_tpl_apply(r, node->builtin, self, &args, out);
 }
 
+/* Both operands always: these operators have no short form. */
 static bool eval_binary(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                         plait_tpl_value *out) {
     plait_tpl_value a, b;
@@ -313,6 +319,7 @@ static bool eval_one(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_
     case PLAIT_TPL_N_CALL: return plait_tpl_eval_call(r, node, frame, NULL, out);
     case PLAIT_TPL_N_FILTER: return plait_tpl_eval_filters(r, node, frame, plait_tpl_none(), out);
     case PLAIT_TPL_N_TEST: return eval_test(r, node, frame, out);
+    /* A slice inside of several indices, which Python's own types refuse as well. */
     default: return plait_tpl_type_error(r, "a slice stands alone between brackets");
     }
 }

@@ -23,6 +23,7 @@ static bool unsupported(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a,
                                 plait_tpl_type_name(a), plait_tpl_type_name(b));
 }
 
+/* One message for ints and floats. */
 static bool zero_division(plait_tpl_render *r) {
     return plait_tpl_type_error(r, "division by zero");
 }
@@ -89,6 +90,7 @@ static double floor_doubles(plait_tpl_op op, double a, double b) {
         m = copysign(0.0, b);
     }
     if (op == PLAIT_TPL_OP_MOD) return m;
+    /* Python keeps the sign of a zero quotient. */
     if (q == 0) return copysign(0.0, a / b);
     double whole = floor(q);
     return q - whole > 0.5 ? whole + 1 : whole;
@@ -183,6 +185,7 @@ bool plait_tpl_add(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, pl
     return plait_tpl_binary(r, PLAIT_TPL_OP_ADD, a, b, out);
 }
 
+/* true is 1 in arithmetic. */
 static int64_t int_of(plait_tpl_value v) {
     return v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer;
 }
@@ -210,6 +213,7 @@ bool plait_tpl_binary(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, p
         return join_strings(r, a.u.string, b.u.string, out);
     if (op == PLAIT_TPL_OP_ADD && a.kind == b.kind && (a.kind == PLAIT_TPL_LIST || a.kind == PLAIT_TPL_TUPLE))
         return join_lists(r, a, b, out);
+    /* % of a string is formatting, whatever the right side is. */
     if (op == PLAIT_TPL_OP_MOD && a.kind == PLAIT_TPL_STRING)
         return plait_tpl_format_percent(r, a.u.string, b, out);
     if (op == PLAIT_TPL_OP_MUL) return repeat(r, a, b, out);
