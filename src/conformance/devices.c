@@ -75,6 +75,7 @@ static plait_status ask_often(void *user, int index) {
     return PLAIT_OK;
 }
 
+/* Asked here, then by several threads at once: describe may be called by any, and gives them the same. */
 static plait_status check_facts(plait_conf *c, void *user) {
     (void)user;
     PLAIT_TRY(facts_make_sense(c, &c->info));

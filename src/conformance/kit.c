@@ -63,6 +63,7 @@ static plait_status room(int n) {
     return plait_error(PLAIT_LIMIT, "a check takes more than %d objects", PLAIT_CONF_KIT_OBJECTS);
 }
 
+/* The four of these differ in the function alone; on a failure the kit owns nothing more. */
 plait_status plait_conf_device(plait_conf_kit *kit, const char *item, plait_device **out) {
     PLAIT_TRY(room(kit->n_devices));
     PLAIT_TRY(plait_conf_open(kit->c, item, out));

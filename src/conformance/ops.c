@@ -260,6 +260,7 @@ static bool makes_sense(const plait_conf_case *test, plait_conf_values kind) {
     return !encodes || (kind != PLAIT_CONF_LARGE && kind != PLAIT_CONF_NAN);
 }
 
+/* Every kind of numbers but the random ones, which the other checks have. */
 static void check_values(plait_conf *c, const plait_conf_case *from) {
     for (plait_conf_values kind = PLAIT_CONF_LARGE; kind < PLAIT_CONF_N_VALUES; kind++) {
         plait_conf_case test = *from;

@@ -258,6 +258,7 @@ typedef struct opener {
     plait_status status;
 } opener;
 
+/* On a thread of its own, while the check waits. */
 static void *open_later(void *user) {
     opener *o = user;
     plait_conf_sleep_ns(30 * MILLISECOND);

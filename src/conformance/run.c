@@ -315,6 +315,7 @@ static plait_status run_session(caller *k) {
     return status;
 }
 
+/* A report is written of a run that was stopped too: of the checks that it came to. */
 static plait_status run_sessions(caller *k) {
     do {
         k->more = false;

@@ -260,6 +260,7 @@ plait_status plait_context_execute_on(plait_context *context, uint32_t number, c
     return status;
 }
 
+/* Under the lock, since a queue is for one thread at a time. */
 plait_status plait_context_synchronise(plait_context *context, uint32_t number) {
     plait_queue *queue = plait_context_queue_at(context, number)->queue;
     pthread_mutex_lock(&context->submit_lock);
@@ -395,6 +396,7 @@ static plait_status grow_arena(plait_context *context, plait_context_entry *entr
     return PLAIT_OK;
 }
 
+/* Never smaller: several plans share it, each of which wants its own size. */
 plait_status plait_context_reserve_arena(plait_context *context, int device, uint64_t size_bytes) {
     plait_context_entry *entry = &context->devices[device];
     plait_status status = PLAIT_OK;

@@ -111,6 +111,7 @@ static plait_status copy(host_queue *queue, const plait_command *command) {
     return PLAIT_OK;
 }
 
+/* Of no bytes is legal: then the buffer may have no memory. */
 static plait_status fill(host_queue *queue, const plait_command *command) {
     unsigned char *bytes;
     uint64_t n = command->fill.region.size_bytes;

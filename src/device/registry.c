@@ -83,6 +83,7 @@ static plait_status aligned_bytes(plait_device *device, uint64_t size_bytes, uin
     return PLAIT_OK;
 }
 
+/* For kinds that have no memory_query: the numbers of describe, as fresh as it gives them. */
 static plait_status described_memory(plait_device *device, uint64_t *out_total_bytes,
                                      uint64_t *out_free_bytes) {
     plait_device_info info;

@@ -130,6 +130,7 @@ plait_status plait_cpu_buffer_import(plait_device *device, void *host, uint64_t 
     return PLAIT_OK;
 }
 
+/* Mapped is what was asked of a node; the rest came from the allocator. */
 void plait_cpu_buffer_destroy(plait_buffer *base) {
     cpu_buffer *buffer = (cpu_buffer *)base;
     if (!buffer) return;

@@ -245,6 +245,7 @@ static plait_status emit_gated(builder *b, const plait_cpu_group_product *from,
     return bind_scratch(b, &gated->tiles, b->group.tiles, 0);
 }
 
+/* One task a product; two that meet in a gate are one task. */
 static plait_status emit_product(builder *b, const plait_cpu_group_product *from,
                                  const plait_cpu_product_input *input) {
     if (from->partner == -2) return PLAIT_OK; /* done with the one it meets */

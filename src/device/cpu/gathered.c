@@ -65,6 +65,7 @@ static bool gathered_accepts(const plait_op_use *use, const plait_encoding *enco
     return false;
 }
 
+/* One copy, whatever the number of threads. */
 static size_t gathered_scratch(const plait_op_use *use, int n_threads) {
     size_t bytes;
     (void)n_threads;

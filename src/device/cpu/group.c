@@ -122,6 +122,7 @@ static plait_status read_segment(plait_cpu_reading *r) {
     return PLAIT_OK;
 }
 
+/* Features and threads are copied: a reading asks the device nothing more. */
 plait_status plait_cpu_reading_init(plait_cpu_reading *reading, const plait_cpu_device *device,
                                     const plait_segment *segment) {
     *reading =

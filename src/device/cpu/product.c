@@ -298,6 +298,7 @@ static int64_t matmul_units(const plait_cpu_call *call, int phase) {
     return input.gathers || input.quantises ? input.x->dims[1] : 0;
 }
 
+/* Both are made anew in each call: kernels keep nothing. */
 static void matmul_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     plait_cpu_product_input input = alone_input(call);
     plait_cpu_product product = alone_product(call, &input);

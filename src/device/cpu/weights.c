@@ -93,6 +93,7 @@ static void run_pack(const plait_cpu_work *work, int phase, int64_t begin, int64
     plait_cpu_pack(w->dtype, w->from + (row - w->first) * w->row_bytes, w->row_bytes, w->to, w->k, row, last);
 }
 
+/* A unit is sixteen rows from the first one asked for, which may be within a group. */
 static void run_unpack(const plait_cpu_work *work, int phase, int64_t begin, int64_t end, int thread) {
     const pack_work *w = (const pack_work *)work;
     int64_t row = w->first + begin * GROUP, last = plait_min_i64(w->first + end * GROUP, w->end);

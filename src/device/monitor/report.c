@@ -21,6 +21,7 @@ const plait_monitor_rule_info *plait_monitor_rule_of(plait_monitor_rule rule) {
     return (unsigned)rule < PLAIT_MONITOR_RULE_COUNT ? &rules[rule] : NULL;
 }
 
+/* Marks of no call have an empty name. */
 const char *plait_monitor_function_name(plait_monitor_function function) {
     static const char *const names[] = {
 #define FUNCTION_NAME(name) #name,

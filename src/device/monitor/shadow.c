@@ -206,6 +206,7 @@ static void note_read(plait_monitor_shadow *shadow, uint64_t begin, uint64_t end
     merge(shadow, first ? first - 1 : 0, i);
 }
 
+/* A blind shadow notes nothing more: it holds all to be written. */
 void plait_monitor_shadow_note(plait_monitor_shadow *shadow, uint64_t begin, uint64_t end, bool write,
                                const plait_monitor_mark *access, const plait_monitor_clock *host) {
     if (shadow->blind || begin >= end) return;

@@ -59,6 +59,7 @@ static bool of_transfer(const plait_command *command, size_t i, access *out) {
     }
 }
 
+/* The box and the size are read when the command runs, so they are accesses to host memory. */
 static bool of_copy(const plait_command *command, size_t i, access *out) {
     switch (i) {
     case 0: *out = of_region(&command->copy.source, false); return true;

@@ -49,6 +49,7 @@ uint64_t plait_sim_free_bytes(plait_sim_device *device) {
     return inner_left < left ? inner_left : left;
 }
 
+/* Unlike describe, not of a lost device. */
 plait_status plait_sim_memory_query(plait_device *base, uint64_t *out_total_bytes, uint64_t *out_free_bytes) {
     plait_sim_device *device = (plait_sim_device *)base;
     PLAIT_TRY(plait_sim_alive(device));

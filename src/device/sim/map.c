@@ -59,6 +59,7 @@ static plait_status map_twice(plait_sim_map *map, int fd, bool open) {
     return no_memory(map->bytes, strerror(errno));
 }
 
+/* Anonymous file memory, since that can be mapped twice. */
 plait_status plait_sim_map_init(plait_sim_map *map, uint64_t size_bytes, bool open) {
     *map = (plait_sim_map){0};
     PLAIT_TRY(page_bytes(size_bytes, &map->bytes));

@@ -40,6 +40,7 @@ static const char *objection(const plait_sim_options *options, const plait_op_us
     return NULL;
 }
 
+/* The sentence that supports gives: what the operand is, and beyond which limit. */
 static bool welcome(const plait_sim_device *device, const plait_op_use *use, const plait_operand *operand,
                     const char *side, int i, char *reason, size_t reason_bytes) {
     uint64_t n;
@@ -101,6 +102,7 @@ static void add_operand(plait_program *program, const plait_segment_operand *ope
     add_range(program, operand->slot, operand->offset, known ? (uint64_t)span : UINT64_MAX, written);
 }
 
+/* At the bounds, without data. */
 static plait_op_use use_of(const plait_segment_node *node) {
     plait_op_use use = {
         .op = node->op, .n_inputs = node->n_inputs, .n_outputs = node->n_outputs, .present = node->present};
@@ -248,6 +250,7 @@ plait_status plait_sim_pack(plait_device *base, const plait_operand *source, pla
     return plait_error_context(status, "%s", base->name);
 }
 
+/* As plait_sim_pack, the other way. */
 plait_status plait_sim_unpack(plait_device *base, const plait_operand *shape, plait_encoding encoding,
                               int64_t row_begin, int64_t row_end, plait_region source, void *target) {
     plait_sim_device *device = (plait_sim_device *)base;

@@ -204,6 +204,7 @@ static plait_status run_launch(plait_sim_queue *queue, const plait_command *comm
     return name ? plait_error_context(status, "program %s", name) : status;
 }
 
+/* Events of other devices are for waiting alone. */
 static plait_status run_signal(plait_sim_queue *queue, const plait_command *command) {
     plait_event *event = command->signal.event;
     if (event->device != queue->base.device)
@@ -475,6 +476,7 @@ plait_status plait_sim_submit(plait_queue *base, const plait_command *commands, 
     return status;
 }
 
+/* Of what was submitted before the call, whatever others submit meanwhile. */
 plait_status plait_sim_synchronise(plait_queue *base) {
     plait_sim_queue *queue = (plait_sim_queue *)base;
     plait_status status = PLAIT_OK;

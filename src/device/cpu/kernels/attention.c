@@ -82,6 +82,7 @@ static int64_t area_floats(const shape *s) {
     return ROWS * (s->d + KEYS + 2 * s->e) + KEYS * (s->d + s->e) + 16;
 }
 
+/* In the order of the sum in area_floats. */
 static area area_of(const shape *s, void *scratch, int thread) {
     area a;
     a.q = (float *)scratch + area_floats(s) * thread;

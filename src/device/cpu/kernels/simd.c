@@ -4,6 +4,7 @@
 
 #include "device/cpu/features.h"
 
+/* The widest that may be used. */
 const plait_cpu_simd *plait_cpu_simd_for(uint32_t features) {
 #if defined(__x86_64__)
     if (features & PLAIT_CPU_AVX512) return &plait_cpu_simd_avx512;

@@ -158,6 +158,7 @@ static void best_column(const plait_cpu_call *call, int64_t n) {
     store_best(use, n, best, held);
 }
 
+/* Parts of columns, then what is best of a column's parts. */
 static void best_run(const plait_cpu_call *call, int phase, int64_t begin, int64_t end, int thread) {
     int64_t parts = parts_of(&call->use);
     (void)thread;
@@ -187,6 +188,7 @@ static int64_t few_units(const plait_cpu_call *call, int phase) {
     return call->use.inputs[0].dims[1];
 }
 
+/* A column is one part here. */
 static void few_rows(const plait_cpu_call *call, int64_t begin, int64_t end) {
     const plait_op_use *use = &call->use;
     const plait_cpu_simd *simd = plait_cpu_simd_for(call->features);

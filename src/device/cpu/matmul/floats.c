@@ -118,6 +118,7 @@ static void run_panels(const plait_cpu_matmul_args *args, const float_ops *ops, 
             run_panel(args, ops, fetch, row, begin, plait_min_i64(begin + panel, args->n));
 }
 
+/* Many columns share a panel of weights made float32; with few, packed runs are read where they lie. */
 void plait_cpu_run_floats(const plait_cpu_matmul_args *args, const float_ops *ops) {
     if (args->n > FEW_COLUMNS)
         run_panels(args, ops, fetch_packed, FLOAT_PANEL);

@@ -43,6 +43,7 @@ static void codes_in(packed_nibbles *out, const uint8_t *codes, int lane) {
     nibbles_in(out, bytes, lane);
 }
 
+/* As elements in order: the file has them the same way, i and i + 16 in a byte. */
 static void codes_out(const packed_nibbles *in, uint8_t *codes, int lane) {
     uint8_t bytes[16];
     nibbles_out(in, bytes, lane);
@@ -202,6 +203,7 @@ static void scales_in(const uint8_t *b, uint8_t scale[8], uint8_t min[8]) {
     }
 }
 
+/* The inverse of scales_in; all twelve bytes are written. */
 static void scales_out(uint8_t *b, const uint8_t scale[8], const uint8_t min[8]) {
     for (int j = 0; j < 4; j++) {
         b[j] = (uint8_t)(scale[j] | scale[j + 4] >> 4 << 6);
