@@ -36,6 +36,7 @@ static void step_deinit(plait_step *step) {
     *step = (plait_step){0};
 }
 
+/* Steps own arrays by their kinds; all else belongs to the chain. */
 void plait_sampler_destroy(plait_sampler *sampler) {
     if (!sampler) return;
     for (size_t i = 0; i < sampler->n_steps; i++) step_deinit(&sampler->steps[i]);
@@ -53,6 +54,7 @@ void plait_sampler_use_kernels(plait_sampler *s, const plait_sampler_kernels *ke
     s->set.kernels = kernels;
 }
 
+/* NaN is outside of any range, since it compares with nothing. */
 plait_status plait_sampler_check(const char *step, const char *field, double value, double low, double high) {
     if (value >= low && value <= high) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "sampler %s: %s is %g, expected %g to %g", step, field, value,
@@ -88,6 +90,7 @@ static plait_status reserve_edits(plait_sampler *s, size_t n) {
     return PLAIT_OK;
 }
 
+/* DRY's scratch: the history backwards and the length of the match at each place. */
 static plait_status reserve_dry(plait_sampler *s, size_t n) {
     if (n <= s->dry_capacity) return PLAIT_OK;
     PLAIT_TRY(replace_array(&s->reversed, n, sizeof *s->reversed, "sampler dry"));
@@ -116,6 +119,7 @@ static plait_status append_checked(plait_sampler *s, const plait_step *step, siz
     return PLAIT_OK;
 }
 
+/* Takes what the step owns, also when it fails. */
 plait_status plait_sampler_append(plait_sampler *s, const plait_step *step, size_t n_history,
                                   size_t n_edits) {
     plait_status status = append_checked(s, step, n_history, n_edits);
@@ -180,6 +184,7 @@ plait_status plait_sampler_clone(const plait_sampler *sampler, plait_sampler **o
     return PLAIT_OK;
 }
 
+/* As after its making: only steps, seed and kernels stay. mirostat's mu begins at 2 tau, as its paper has it. */
 void plait_sampler_reset(plait_sampler *sampler) {
     sampler->history_length = sampler->history_next = 0;
     sampler->picks = 0;
@@ -189,6 +194,7 @@ void plait_sampler_reset(plait_sampler *sampler) {
             sampler->steps[i].u.mirostat.mu = 2.0 * (double)sampler->steps[i].u.mirostat.tau;
 }
 
+/* The history stays: penalties are about the text, not about the numbers. */
 void plait_sampler_reseed(plait_sampler *sampler, uint64_t seed) {
     sampler->seed = seed;
     sampler->picks = 0;
@@ -211,12 +217,14 @@ plait_status plait_sampler_accept(plait_sampler *sampler, plait_token token) {
 
 /* ---- need ---- */
 
+/* Ids are 32 bits, and arrays by vocabulary have to be addressable. */
 static plait_status check_vocab(int64_t n_vocab) {
     if (n_vocab >= 1 && n_vocab <= PLAIT_SAMPLER_MAX_VOCAB) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "sampler: a vocabulary of %lld tokens, expected 1 to %d",
                        (long long)n_vocab, PLAIT_SAMPLER_MAX_VOCAB);
 }
 
+/* With settings that do nothing, for example a temperature of 1: such a step need not be looked at. */
 static bool step_idle(const plait_step *step) {
     return step->kind->idle && step->kind->idle(step);
 }
@@ -231,6 +239,7 @@ plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_l
     for (; i < sampler->n_steps; i++) {
         const plait_step *step = &sampler->steps[i];
         if (step_idle(step)) continue;
+        /* The first step that does more than edit ends the edits that can be told in advance. */
         if (!step->kind->edits) break;
         step->kind->edits(sampler, step, &sampler->edited);
     }
@@ -243,6 +252,7 @@ plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_l
         if (entry->value) sampler->need_ids[n_ids++] = entry->token;
     }
     if (k > 0 && (int64_t)(k + n_edited) < n_vocab) {
+        /* The best token and no edit: a device can answer with the token alone. */
         bool argmax = k == 1 && n_edited == 0;
         need.kind = argmax ? PLAIT_LOGITS_ARGMAX : PLAIT_LOGITS_BEST;
         need.n = (int64_t)(k + n_edited);
@@ -255,6 +265,7 @@ plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_l
 
 /* ---- picking ---- */
 
+/* For n candidates; later calls with as many allocate nothing. */
 static plait_status reserve_scratch(plait_sampler *s, size_t n) {
     PLAIT_TRY(plait_candidates_reserve(&s->set, n));
     for (size_t i = 0; i < s->n_steps; i++)
@@ -379,6 +390,7 @@ plait_status plait_sampler_distribution(plait_sampler *sampler, const float *log
     size_t n_finite = plait_candidates_collect(c, c->logit, -FLT_MAX);
     size_t n = capacity < n_finite ? capacity : n_finite;
     if (n > 0) (void)plait_candidates_collect_best(c, n);
+    /* The most probable first; of equal ones the smaller id, by the sort's own rule. */
     plait_sampler_sort_falling(c->logit, c->index, n);
     for (size_t i = 0; i < n; i++) {
         out_ids[i] = plait_candidates_id(c, c->index[i]);

@@ -19,6 +19,7 @@ static void place(plait_tpl_render *r, const plait_tpl_node *node) {
 static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     const plait_tpl_str *name = node->value.u.string;
+    /* Each frame is a small dict, and frames are few. */
     for (; frame; frame = frame->parent)
         if (plait_tpl_dict_get(r, &frame->names, node->value, out) > 0) return true;
     if (plait_tpl_dict_get(r, r->context, node->value, out) > 0) return true;
@@ -236,6 +237,7 @@ bool plait_tpl_eval_call(plait_tpl_render *r, const plait_tpl_node *node, plait_
  * reached, not when it is parsed: a template may name filters of other systems in branches that are never taken. */
 bool plait_tpl_eval_filters(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                             plait_tpl_value text, plait_tpl_value *out) {
+    /* Stays the text where the innermost filter has no operand. */
     plait_tpl_value self = text;
     plait_tpl_args args;
     if (!plait_tpl_enter(r)) return false;

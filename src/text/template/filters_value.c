@@ -19,6 +19,7 @@ static bool given(const plait_tpl_call *c, int i) {
 
 /* The second argument makes every false value count as missing, not only undefined ones. */
 static bool filter_default(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
+    /* Undefined, or false when asked for. */
     bool use = c->self.kind == PLAIT_TPL_UNDEFINED ||
                (given(c, 1) && plait_tpl_truth(c->v[1]) && !plait_tpl_truth(c->self));
     *out = c->self;
@@ -32,6 +33,7 @@ static bool filter_attr(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     const plait_tpl_str *name;
     if (c->self.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, c->self);
     if (!plait_tpl_as_str(r, c->v[0], "attr", &name)) return false;
+    /* get_attribute would go on to the keys. */
     if (c->self.kind == PLAIT_TPL_DICT && !plait_tpl_find_method(PLAIT_TPL_DICT, name)) {
         *out = plait_tpl_undefined_name(r, "'dict' object has no attribute '%.*s'",
                                         (int)(name->n_bytes < 80 ? name->n_bytes : 80), name->bytes);
@@ -69,6 +71,7 @@ static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out,
             continue;
         }
         if (code >= 0x80 && plait_tpl_is_decimal(code)) code = '0' + plait_tpl_decimal_value(code);
+        /* No number has other characters; a zero byte would end the text for strtod. */
         if (k + 1 >= n || code == 0 || code >= 0x80) return false;
         out[k++] = (char)code;
     }
@@ -80,6 +83,7 @@ static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out,
 static bool text_to_double(plait_tpl_render *r, const plait_tpl_str *s, double *out) {
     char text[512], *end;
     if (!plain_number(r, s, text, sizeof text) || strpbrk(text, "xX(")) return false;
+    /* strtod takes white space in front, and signs alone are none. */
     if (text[0] == ' ' || text[strspn(text, "+-")] == '\0') return false;
     *out = strtod(text, &end);
     return *end == '\0';
@@ -101,6 +105,7 @@ static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base
     p += *p == '-' || *p == '+';
     if (p[0] == '0' && p[1]) {
         char kind = (char)(p[1] | 0x20);
+        /* Python's rule: base 0 takes the base from the prefix. */
         int64_t said = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
         if (said && (base == said || base == 0)) p += 2, base = said;
     }
@@ -183,6 +188,7 @@ static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_
     if (digits >= 0) return *out = plait_tpl_int(i), true;
     for (int64_t k = digits; k < 0; k++)
         if (__builtin_mul_overflow(unit, (int64_t)10, &unit)) return *out = plait_tpl_int(0), true;
+    /* `rest` in [0, unit) after this: rounding down first, then up where it is nearer. */
     int64_t rest = i % unit, base = i - rest;
     if (rest < 0) {
         rest += unit;
@@ -211,6 +217,7 @@ static bool filter_round(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     if (common && v.kind != PLAIT_TPL_FLOAT)
         return round_int(r, v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.u.integer, digits, out);
     if (common) return *out = plait_tpl_float(round_digits(v.u.real, digits)), true;
+    /* May overflow for absurd precisions; the result is then infinite or NaN, as in Jinja. */
     double unit = pow(10, (double)digits), scaled = plait_tpl_as_double(v) * unit;
     *out = plait_tpl_float((ceiling ? ceil(scaled) : floor(scaled)) / unit);
     return true;

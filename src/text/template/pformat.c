@@ -9,6 +9,7 @@
 
 enum { WIDTH = 80 };
 
+/* `b` is the output; measuring uses builders of its own. */
 typedef struct printer {
     plait_tpl_render *r;
     plait_tpl_builder *b;
@@ -40,6 +41,7 @@ static bool sorted_copy(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_
         int rank = kind_rank(d->entries[order[from].u.integer].key);
         for (to = from; to < n && kind_rank(d->entries[order[to].u.integer].key) == rank; to++)
             keys[to] = d->entries[order[to].u.integer].key;
+        /* Other kinds may hold what has no order, which would be a failure where Python falls back to the address. */
         bool ordered = rank == 0 || rank == PLAIT_TPL_STRING;
         if (ordered && !plait_tpl_sort(r, order + from, keys + from, to - from, false)) return false;
     }
@@ -51,6 +53,7 @@ static bool sorted_copy(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_
 static bool sort_deep(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     *out = v;
     if (v.kind != PLAIT_TPL_LIST && v.kind != PLAIT_TPL_TUPLE && v.kind != PLAIT_TPL_DICT) return true;
+    /* A list that contains itself ends at the depth limit. */
     if (!plait_tpl_step(r, 1) || !plait_tpl_enter(r)) return false;
     if (v.kind == PLAIT_TPL_DICT) {
         plait_tpl_dict *d = plait_tpl_alloc(r, 1, sizeof *d);
@@ -163,10 +166,12 @@ static bool put_long_string(printer *p, const plait_tpl_str *s, int64_t indent, 
     plait_tpl_value chunks, line;
     const plait_tpl_str *rep;
     if (!plait_tpl_list_new(p->r, PLAIT_TPL_LIST, 0, &chunks)) return false;
+    /* Room for the parentheses. */
     if (level == 1) indent++, allowance++;
     int64_t width = WIDTH - indent;
     for (size_t at = 0, next = 0; at < s->n_bytes; at = next) {
         plait_tpl_str_line_end(s, at, &next);
+        /* Only the last literal has something behind it on its line. */
         int64_t fits = next == s->n_bytes ? width - allowance : width;
         if (!plait_tpl_str_sub(p->r, s, at, next, &line) || !repr_of(p->r, line, &rep)) return false;
         if ((int64_t)rep->n_chars <= fits) {
@@ -175,6 +180,7 @@ static bool put_long_string(printer *p, const plait_tpl_str *s, int64_t indent, 
             return false;
         }
     }
+    /* Without brackets inside of a container, where commas keep the literals apart from others. */
     bool brackets = level == 1 && chunks.u.list->n_items > 1;
     if (brackets) plait_tpl_put(p->b, "(", 1, 0);
     for (size_t i = 0; i < chunks.u.list->n_items; i++) {
@@ -194,6 +200,7 @@ static bool put_broken(printer *p, plait_tpl_value v, int64_t indent, int64_t al
     if (v.kind == PLAIT_TPL_DICT) {
         ok = put_entries(p, v.u.dict, indent, allowance + 1, level);
     } else {
+        /* The comma of a tuple with one item takes a place more. */
         bool one = tuple && v.u.list->n_items == 1;
         ok = put_items(p, v.u.list, indent, allowance + (one ? 2 : 1), level);
         if (one) plait_tpl_put(p->b, ",", 1, foreign);

@@ -17,6 +17,7 @@ enum { SLACK_FROM = 256 }; /* strings this long get room to grow when they are j
 
 /* --- building --- */
 
+/* Takes no memory before the first byte. */
 void plait_tpl_builder_init(plait_tpl_builder *b, plait_tpl_render *r) {
     *b = (plait_tpl_builder){.r = r};
 }
@@ -28,6 +29,7 @@ static bool reserve_chunk(plait_tpl_render *r, plait_tpl_chunk *c, size_t n) {
     if (!plait_add_size(c->used, n, &needed) || needed > SIZE_MAX / 4)
         return plait_tpl_fail(r, PLAIT_LIMIT, "a string beyond the limit of %zu bytes", (size_t)SIZE_MAX / 4);
     if (needed <= c->capacity) return true;
+    /* Doubling: a byte is moved once on average. */
     size_t capacity = c->capacity < 24 ? 48 : c->capacity * 2;
     if (capacity < needed) capacity = needed;
     char *bytes = plait_tpl_alloc(r, capacity, 1);
@@ -54,6 +56,7 @@ static bool append(plait_tpl_render *r, plait_tpl_chunk *c, const char *bytes, c
                    uint8_t foreign) {
     if (n == 0) return true;
     if (!plait_tpl_step(r, n >> 6) || !reserve_chunk(r, c, n)) return false;
+    /* The first bytes decide what an unmarked chunk is. */
     if (c->used == 0 && !c->marks) c->foreign = foreign;
     if ((marks || c->foreign != foreign) && !mark_chunk(r, c)) return false;
     memcpy(c->bytes + c->used, bytes, n);
@@ -83,6 +86,7 @@ void plait_tpl_put_text(plait_tpl_builder *b, const char *text, uint8_t foreign)
     put_marked(b, text, NULL, strlen(text), foreign);
 }
 
+/* Bytes [from, to), with the marks they have. */
 void plait_tpl_put_slice(plait_tpl_builder *b, const plait_tpl_str *s, size_t from, size_t to) {
     put_marked(b, s->bytes + from, s->marks ? s->marks + from : NULL, to - from, s->foreign);
 }
@@ -91,6 +95,7 @@ void plait_tpl_put_str(plait_tpl_builder *b, const plait_tpl_str *s) {
     plait_tpl_put_slice(b, s, 0, s->n_bytes);
 }
 
+/* `code` must be a character: no surrogate, at most U+10FFFF. */
 void plait_tpl_put_code(plait_tpl_builder *b, uint32_t code, uint8_t foreign) {
     char bytes[4];
     plait_tpl_put(b, bytes, plait_utf8_encode(code, bytes), foreign);
@@ -150,6 +155,7 @@ bool plait_tpl_str_borrow(plait_tpl_render *r, const char *bytes, size_t n, uint
     return true;
 }
 
+/* A copy, of the template's origin. */
 bool plait_tpl_str_text(plait_tpl_render *r, const char *text, plait_tpl_value *out) {
     plait_tpl_builder b;
     plait_tpl_builder_init(&b, r);
@@ -164,6 +170,7 @@ bool plait_tpl_str_sub(plait_tpl_render *r, const plait_tpl_str *s, size_t from_
     if (from_byte == 0 && to_byte == s->n_bytes) return *out = plait_tpl_string(s), true;
     plait_tpl_str *part = plait_tpl_alloc(r, 1, sizeof *part);
     if (!part || !plait_tpl_step(r, (to_byte - from_byte) >> 6)) return false;
+    /* Markup and the common origin go along. */
     *part = *s;
     part->bytes = s->bytes + from_byte;
     part->marks = s->marks ? s->marks + from_byte : NULL;
@@ -229,11 +236,13 @@ bool plait_tpl_str_with_markup(plait_tpl_render *r, const plait_tpl_str *s, bool
 
 /* --- looking --- */
 
+/* By bytes: neither marks nor markup make a difference, so a key from the variables finds one of the template. */
 bool plait_tpl_str_equal(const plait_tpl_str *a, const plait_tpl_str *b) {
     return a == b ||
            (a->n_bytes == b->n_bytes && (a->n_bytes == 0 || memcmp(a->bytes, b->bytes, a->n_bytes) == 0));
 }
 
+/* For names that the program knows. */
 bool plait_tpl_str_is(const plait_tpl_str *s, const char *text) {
     return strlen(text) == s->n_bytes && memcmp(text, s->bytes, s->n_bytes) == 0;
 }
@@ -253,6 +262,8 @@ static const uint64_t HASH_PRIME = 0x1FFFFFFFFFFFFFFFu; /* 2^61 - 1 */
 static uint64_t times(uint64_t a, uint64_t b) {
     uint64_t ah = a >> 31, al = a & 0x7FFFFFFF, bh = b >> 31, bl = b & 0x7FFFFFFF;
     uint64_t mid = ah * bl + al * bh; /* below 2^62 */
+    /* 2^62 is 2 modulo 2^61 - 1, so the high product counts twice; the middle one is cut at bit 30 to be shifted by
+     * 31. */
     uint64_t sum = ah * bh * 2 + (mid >> 30) + ((mid & 0x3FFFFFFF) << 31) + al * bl;
     sum = (sum & HASH_PRIME) + (sum >> 61);
     return sum >= HASH_PRIME ? sum - HASH_PRIME : sum;
@@ -274,12 +285,14 @@ static size_t find_long(const char *text, size_t n, const char *part, size_t m, 
         hash = roll(hash, (unsigned char)text[backwards ? n - 1 - i : i]);
         oldest = times(oldest, 1000003);
     }
+    /* `done`: windows passed. n >= m holds, so the first window is whole. */
     for (size_t done = 0;; done++) {
         size_t at = backwards ? n - m - done : done;
         if (hash == wanted && memcmp(text + at, part, m) == 0) return at;
         if (done + m == n) return SIZE_MAX;
         unsigned char out = (unsigned char)text[backwards ? n - 1 - done : done];
         hash = roll(hash, (unsigned char)text[backwards ? n - 1 - done - m : done + m]);
+        /* The prime first, so that the difference stays positive. */
         hash = hash + HASH_PRIME - times(oldest, (uint64_t)out + 1);
         if (hash >= HASH_PRIME) hash -= HASH_PRIME;
     }
@@ -295,6 +308,7 @@ size_t plait_tpl_str_find(const plait_tpl_str *s, const plait_tpl_str *part, siz
         size_t at = find_long(s->bytes + from, to - from, part->bytes, part->n_bytes, false);
         return at == SIZE_MAX ? at : from + at;
     }
+    /* The last place where the part fits. */
     const char *end = s->bytes + to - part->n_bytes;
     for (const char *p = s->bytes + from; p <= end; p++) {
         p = memchr(p, part->bytes[0], (size_t)(end - p) + 1);
@@ -311,6 +325,7 @@ size_t plait_tpl_str_rfind(const plait_tpl_str *s, const plait_tpl_str *part, si
         size_t at = find_long(s->bytes + from, to - from, part->bytes, part->n_bytes, true);
         return at == SIZE_MAX ? at : from + at;
     }
+    /* at >= from at first, so the loop ends before it would wrap. */
     for (size_t at = to - part->n_bytes;; at--) {
         if (part->n_bytes == 0 || memcmp(s->bytes + at, part->bytes, part->n_bytes) == 0) return at;
         if (at == from) return SIZE_MAX;
@@ -327,10 +342,12 @@ size_t plait_tpl_str_byte_of(const plait_tpl_str *s, size_t n) {
     return at;
 }
 
+/* The number of characters in front of a byte. */
 size_t plait_tpl_str_char_of(const plait_tpl_str *s, size_t byte) {
     return s->n_chars == s->n_bytes ? byte : count_chars(s->bytes, byte);
 }
 
+/* 1 for text that came with the variables, 0 for the template's. */
 uint8_t plait_tpl_str_mark(const plait_tpl_str *s, size_t byte) {
     return s->marks ? s->marks[byte] : s->foreign;
 }
@@ -341,6 +358,7 @@ uint8_t plait_tpl_str_any_foreign(const plait_tpl_str *s) {
     return s->marks ? memchr(s->marks, 1, s->n_bytes) != NULL : s->foreign;
 }
 
+/* Moves *at on by the character; U+FFFD and one byte for what is none, which valid text does not have. */
 uint32_t plait_tpl_str_next(const plait_tpl_str *s, size_t *at) {
     uint32_t code = 0xFFFD;
     size_t used = plait_utf8_decode(s->bytes + *at, s->n_bytes - *at, &code);
@@ -357,6 +375,7 @@ uint32_t plait_tpl_str_prev(const plait_tpl_str *s, size_t *at) {
     return plait_tpl_str_next(s, &from);
 }
 
+/* Linear: sets for strip are a few characters. */
 static bool has_code(const plait_tpl_str *chars, uint32_t code) {
     for (size_t at = 0; at < chars->n_bytes;)
         if (plait_tpl_str_next(chars, &at) == code) return true;
@@ -470,6 +489,7 @@ static bool in_ranges(const plait_tpl_code_range *ranges, size_t n, uint32_t cod
     return false;
 }
 
+/* Version of the data: that of utf8proc, where the tables of our own have 14. */
 static utf8proc_category_t category(uint32_t code) {
     return utf8proc_category((utf8proc_int32_t)code);
 }
@@ -498,6 +518,7 @@ bool plait_tpl_is_printable(uint32_t c) {
     }
 }
 
+/* Python's str.isalpha: all letters, modifier and other ones included. */
 bool plait_tpl_is_alpha(uint32_t c) {
     utf8proc_category_t k = category(c);
     return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
@@ -526,6 +547,7 @@ bool plait_tpl_is_numeric(uint32_t c) {
            in_ranges(other_numeric, PLAIT_COUNT_OF(other_numeric), c);
 }
 
+/* \w of Python's re. */
 bool plait_tpl_is_word(uint32_t c) {
     return c == '_' || plait_tpl_is_alpha(c) || plait_tpl_is_numeric(c);
 }
@@ -542,6 +564,7 @@ bool plait_tpl_is_title(uint32_t c) {
     return category(c) == UTF8PROC_CATEGORY_LT;
 }
 
+/* Letters with case, titlecase ones included. */
 bool plait_tpl_is_cased(uint32_t c) {
     return plait_tpl_is_upper(c) || plait_tpl_is_lower(c) || plait_tpl_is_title(c);
 }
@@ -607,6 +630,7 @@ static bool final_sigma(const plait_tpl_str *s, size_t at) {
     return !c || !plait_tpl_is_cased(c);
 }
 
+/* The character at byte `at` in another case, which may be several; returns where the next one begins. */
 size_t plait_tpl_put_case(plait_tpl_builder *b, const plait_tpl_str *s, size_t at, plait_tpl_case to) {
     size_t next = at;
     uint32_t mapped[3], code = plait_tpl_str_next(s, &next);

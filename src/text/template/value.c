@@ -167,6 +167,7 @@ bool plait_tpl_truth(plait_tpl_value v) {
     }
 }
 
+/* A bool counts as one everywhere but in the tests of `is`. */
 bool plait_tpl_is_number(plait_tpl_value v) {
     return v.kind == PLAIT_TPL_INT || v.kind == PLAIT_TPL_FLOAT || v.kind == PLAIT_TPL_BOOL;
 }
@@ -187,6 +188,7 @@ bool plait_tpl_as_int(plait_tpl_render *r, plait_tpl_value v, const char *what, 
     return true;
 }
 
+/* Only strings: nothing becomes text by itself, as in Python. */
 bool plait_tpl_as_str(plait_tpl_render *r, plait_tpl_value v, const char *what, const plait_tpl_str **out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
     if (v.kind != PLAIT_TPL_STRING)
@@ -206,8 +208,10 @@ bool plait_tpl_int_overflow(plait_tpl_render *r) {
  * 2^53 + 1 equal; converting d to an integer is exact once its range is known. */
 static int compare_int_double(int64_t i, double d) {
     if (isnan(d)) return 2;
+    /* 2^63 is a double; the largest int64 is none. */
     if (d >= 9223372036854775808.0) return -1;
     if (d < -9223372036854775808.0) return 1;
+    /* Towards zero; what was cut off decides when the integers are equal. */
     int64_t whole = (int64_t)d;
     if (i != whole) return i < whole ? -1 : 1;
     double rest = d - (double)whole;
@@ -221,6 +225,7 @@ static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
         return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
     }
     if (a.kind == PLAIT_TPL_FLOAT) {
+        /* The mixed case is written for the int on the left. */
         int c = compare_numbers(b, a);
         return c == 2 ? 2 : -c;
     }
@@ -333,6 +338,7 @@ static bool compare_items(plait_tpl_render *r, const plait_tpl_list *a, const pl
     for (size_t i = 0; i < a->n_items && i < b->n_items; i++) {
         bool same;
         if (!plait_tpl_equal(r, a->items[i], b->items[i], &same)) return false;
+        /* Equality is asked first, as Python does, since it is defined for values that have no order. */
         if (!same) return plait_tpl_compare(r, a->items[i], b->items[i], op, out);
     }
     *out = a->n_items < b->n_items ? -1 : a->n_items > b->n_items;
@@ -362,8 +368,8 @@ bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b
                                 plait_tpl_type_name(b));
 }
 
-/* Without running over it: a range may have 2^63 items. Beyond 9e18 no float is converted, where the conversion would
- * be undefined. */
+/* From its ends and step, without running over it. Beyond 9e18 no float is converted, where the conversion would be
+ * undefined. */
 static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     int64_t i;
     if (item.kind == PLAIT_TPL_FLOAT) {
@@ -376,6 +382,7 @@ static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     }
     if (range->length == 0) return false;
     int64_t last = range->start + (range->length - 1) * range->step;
+    /* A range that falls has its smallest number last. */
     int64_t low = range->step > 0 ? range->start : last, high = range->step > 0 ? last : range->start;
     return i >= low && i <= high && (i - range->start) % range->step == 0;
 }
@@ -385,6 +392,7 @@ static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
 bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tpl_value item, bool *out) {
     if (container.kind == PLAIT_TPL_STRING) {
         const plait_tpl_str *part, *s = container.u.string;
+        /* With Jinja's undefined the left side of `in` fails by its type, not by being undefined. */
         if (item.kind == PLAIT_TPL_UNDEFINED)
             return plait_tpl_type_error(r, "'in <string>' requires a string, found Undefined");
         if (!plait_tpl_as_str(r, item, "'in <string>'", &part) || !plait_tpl_step(r, 1 + (s->n_bytes >> 6)))
@@ -447,6 +455,7 @@ bool plait_tpl_list_new(plait_tpl_render *r, plait_tpl_kind kind, size_t capacit
 /* Doubling into the arena: what is left behind is at most as much as stays. */
 bool plait_tpl_list_push(plait_tpl_render *r, plait_tpl_list *list, plait_tpl_value v) {
     if (list->n_items == list->capacity) {
+        /* Most lists of templates are short. */
         size_t capacity = list->capacity ? list->capacity * 2 : 4;
         plait_tpl_value *items = plait_tpl_alloc(r, capacity, sizeof *items);
         if (!items) return false;
@@ -458,6 +467,7 @@ bool plait_tpl_list_push(plait_tpl_render *r, plait_tpl_list *list, plait_tpl_va
     return true;
 }
 
+/* A tuple of two, as items() and groupby give. */
 bool plait_tpl_pair(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, plait_tpl_value *out) {
     if (!plait_tpl_list_new(r, PLAIT_TPL_TUPLE, 2, out)) return false;
     out->u.list->items[0] = a;
@@ -491,6 +501,7 @@ static bool merge_runs(plait_tpl_render *r, const plait_tpl_value *keys, size_t 
         bool right_first = reverse ? c == 1 : c == -1;
         spare[k++] = right_first ? order[j++] : order[i++];
     }
+    /* One of both is empty. */
     while (i < mid) spare[k++] = order[i++];
     while (j < to) spare[k++] = order[j++];
     memcpy(order + from, spare + from, (to - from) * sizeof *order);
@@ -531,6 +542,7 @@ static uint64_t mix(uint64_t x) {
  * be chosen to collide. */
 static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
     uint64_t bits;
+    /* NaN has a hash too, by its bits; it equals nothing, so each is a key of its own. */
     if (v.kind == PLAIT_TPL_FLOAT && !(v.u.real == floor(v.u.real) && fabs(v.u.real) < 9e18))
         memcpy(&bits, &v.u.real, sizeof bits);
     else
@@ -556,6 +568,7 @@ bool plait_tpl_hash(plait_tpl_render *r, plait_tpl_value v, uint64_t *out) {
     case PLAIT_TPL_TUPLE: break;
     default: *out = mix((uint64_t)v.kind); return true;
     }
+    /* The empty tuple's hash; order matters, for each item is mixed in with what came before. */
     uint64_t h = 7;
     if (!plait_tpl_enter(r)) return false;
     for (size_t i = 0; i < v.u.list->n_items; i++) {
@@ -568,6 +581,7 @@ bool plait_tpl_hash(plait_tpl_render *r, plait_tpl_value v, uint64_t *out) {
     return true;
 }
 
+/* Without entries it takes no more memory than its head. */
 bool plait_tpl_dict_new(plait_tpl_render *r, plait_tpl_value *out) {
     plait_tpl_dict *d = plait_tpl_alloc(r, 1, sizeof *d);
     if (!d) return false;
@@ -613,6 +627,7 @@ static bool find_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_v
 static void index_entry(plait_tpl_dict *d, size_t i) {
     size_t mask = d->n_index - 1, slot = d->entries[i].hash & mask;
     while (d->index[slot]) slot = (slot + 1) & mask;
+    /* Zero stands for a free slot. */
     d->index[slot] = (uint32_t)i + 1;
 }
 
@@ -629,6 +644,7 @@ static bool grow_dict(plait_tpl_render *r, plait_tpl_dict *d) {
         return plait_tpl_fail(r, PLAIT_LIMIT, "a dict beyond the limit of %u keys", UINT32_MAX / 8);
     plait_tpl_entry *entries = plait_tpl_alloc(r, capacity, sizeof *entries);
     if (!entries) return false;
+    /* Twice as many slots as entries, so at least half of them stay free. */
     if (capacity > SMALL_DICT) {
         uint32_t *index = plait_tpl_alloc(r, capacity * 2, sizeof *index);
         if (!index) return false;
@@ -695,6 +711,7 @@ const plait_tpl_value *plait_tpl_dict_find(plait_tpl_render *r, const plait_tpl_
     return i < d->n_entries ? &d->entries[i].value : NULL;
 }
 
+/* Memory stays for the next round of a loop, which is what clears its names. */
 void plait_tpl_dict_clear(plait_tpl_dict *d) {
     d->n_entries = 0;
     if (d->index) memset(d->index, 0, d->n_index * sizeof *d->index);
