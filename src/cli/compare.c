@@ -17,6 +17,7 @@ static const char *device_of(const plait_comparison *c, uint32_t queue) {
     return c->plans[0]->context->devices[queue / PLAIT_DEVICE_QUEUES].device->name;
 }
 
+/* Any of the plans knows the names: they have one context. */
 static const char *queue_of(const plait_comparison *c, uint32_t queue) {
     return plait_explain_queue(c->plans[0], queue);
 }
@@ -32,6 +33,7 @@ static void add_cell(plait_strbuf *s, plait_strbuf *cell, int width, bool left) 
     plait_strbuf_clear(cell);
 }
 
+/* Ten wide: the forms of plait_explain_time fit. */
 static void add_time(plait_strbuf *s, plait_strbuf *cell, double ns) {
     plait_explain_time(cell, ns);
     add_cell(s, cell, 10, false);

@@ -38,6 +38,7 @@ static void figures_json(plait_strbuf *out, const plait_device_figures *f, plait
     plait_strbuf_append_char(out, '}');
 }
 
+/* Two lines below the device's own, indented to its column. */
 static void figures_text(plait_strbuf *out, const plait_device_figures *f, plait_figures_source source) {
     plait_strbuf_printf(out,
                         "%10s products %.3g GFLOP/s (float %.3g), attention %.3g GFLOP/s; weights %.3g GB/s, "

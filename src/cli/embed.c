@@ -9,6 +9,7 @@
 static void print_values(plait_strbuf *out, const float *values, int64_t n, char separator) {
     for (int64_t i = 0; i < n; i++) {
         char number[32];
+        /* Room for any float32. */
         plait_gguf_format_f32(values[i], number);
         if (i) plait_strbuf_append_char(out, separator);
         plait_strbuf_append(out, number);
@@ -52,6 +53,7 @@ static int run(const plait_cli_values *values) {
     plait_model *model;
     plait_session *session = NULL;
     plait_tokens ids = {0};
+    /* Without a text standard input is read, which is what a filter does. */
     int exit_status = plait_cli_check_prompt(values, true);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_cli_catch_interrupt();

@@ -110,6 +110,7 @@ static void program_page(plait_strbuf *out) {
     plait_strbuf_append(
         out, "\\fBplait\\fR COMMAND [ARGUMENT...]\n.SH DESCRIPTION\n"
              "Each command has a page of its own, and \\fBplait COMMAND \\-\\-help\\fR.\n.SH COMMANDS\n");
+    /* Hidden commands have pages, for who asks for them by name, but are not listed. */
     for (size_t i = 0; plait_cli_commands[i]; i++) {
         const plait_cli_command *command = plait_cli_commands[i];
         if (command->hidden) continue;

@@ -85,6 +85,7 @@ static plait_status print_json(const plait_model *model, const plait_model_facts
 static plait_status write_html(const plait_model *model, const plait_model_facts *facts, const char *path) {
     char *page, title[160];
     const plait_plan *plans[N_PLANS];
+    /* Whole or not at all; -1 is nothing to abandon. */
     plait_file_writer file = {.fd = -1};
     for (int i = 0; i < N_PLANS; i++) plans[i] = plan_at(model, i);
     snprintf(title, sizeof title, "Plans of a %.64s model", facts->architecture);
@@ -119,6 +120,7 @@ static plait_status print(const plait_cli_values *values, plait_context *context
     PLAIT_TRY(find_figures(context));
     plait_model_describe(model, &facts);
     plait_strbuf_init(&out, 0);
+    /* --compare takes the place of the plans, --html comes beside either. */
     plait_status status = values->compare ? compare(values, model, &out)
                                           : (values->json ? print_json : print_text)(model, &facts, &out);
     if (status == PLAIT_OK && values->html) status = write_html(model, &facts, values->html);

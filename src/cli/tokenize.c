@@ -60,6 +60,7 @@ static plait_status decode(work *w, const plait_json *list) {
     size_t n, n_bytes;
     char *text;
     PLAIT_TRY(read_ids(list, &ids, &n));
+    /* WHOLE: ids are a text of their own, and not the continuation of another. */
     plait_status status = plait_detokenize(
         w->tokenizer, ids, n, PLAIT_DETOKENIZE_SPECIAL | PLAIT_DETOKENIZE_WHOLE, &text, &n_bytes);
     free(ids);
@@ -152,6 +153,7 @@ static plait_status open_and_work(const plait_cli_values *values) {
     return status;
 }
 
+/* No options that could be wrong together, so nothing is checked before. */
 static int run(const plait_cli_values *values) {
     plait_status status = open_and_work(values);
     return status == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(status);

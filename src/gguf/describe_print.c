@@ -20,6 +20,7 @@ static const struct {
 #undef FACT_NAMES
 };
 
+/* A line in a terminal is no place for whole arrays. */
 static const plait_gguf_print_limits fact_limits = {.max_elems = 12, .max_text_bytes = SHOWN_TEXT};
 
 /* What a weight costs on average; 0 where there is none. */
@@ -47,6 +48,7 @@ static void append_count(plait_strbuf *out, uint64_t n) {
     static const char units[] = " KMGTPE";
     double value = (double)n;
     size_t unit = 0;
+    /* The array has a space in front and NUL behind. */
     while (value >= 1000 && unit + 2 < sizeof units) value /= 1000, unit++;
     if (unit == 0)
         plait_strbuf_printf(out, "%" PRIu64, n);
@@ -74,6 +76,7 @@ static void fact_text(const plait_gguf_description *d, int fact, plait_strbuf *o
         plait_strbuf_printf(out, "%" PRIu64 " (each of %" PRIu64 ")", number, v->count);
     else
         plait_gguf_value_text(v, &fact_limits, out);
+    /* The one fact that is a number by convention only. */
     if (fact != PLAIT_GGUF_FACT_FILE_TYPE || !plait_gguf_elem_u64(v, 0, &number)) return;
     if (plait_gguf_file_type_name(number))
         plait_strbuf_printf(out, " (%s)", plait_gguf_file_type_name(number));
@@ -106,6 +109,7 @@ static void tokenizer_text(const plait_gguf_description *d, plait_strbuf *out) {
         title(out, "special tokens");
         for (size_t i = 0; i < d->n_specials; i++) {
             if (i) plait_strbuf_append(out, ", ");
+            /* Texts of special tokens are short; 40 bytes show what one is. */
             plait_gguf_plain_text(d->specials[i].name, 40, out);
             plait_strbuf_printf(out, " %" PRIu64, d->specials[i].id);
         }
@@ -209,6 +213,7 @@ static void facts_json(const plait_gguf_description *d, plait_strbuf *out) {
         for (const char *c = fact_names[i].name; *c; c++)
             plait_strbuf_append_char(out, *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c);
         plait_strbuf_append(out, "\":");
+        /* Bounds all the same, so that no file makes the output as large as itself. */
         plait_gguf_value_json(d->facts[i], &(plait_gguf_print_limits){1024, 4096}, out);
     }
 }

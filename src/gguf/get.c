@@ -9,6 +9,7 @@
 
 /* ---- the file ---- */
 
+/* Facts of the first part stand for the file. */
 uint32_t plait_gguf_version(const plait_gguf *gguf) {
     return gguf->sources[0].version;
 }
@@ -29,6 +30,7 @@ const plait_gguf_part *plait_gguf_part_at(const plait_gguf *gguf, size_t index) 
     return index < gguf->n_sources ? &gguf->sources[index].info : NULL;
 }
 
+/* Of the first part as well: of the others only the facts about the split are read. */
 size_t plait_gguf_entry_count(const plait_gguf *gguf) {
     return gguf->meta.n_entries;
 }
@@ -37,10 +39,12 @@ const plait_gguf_entry *plait_gguf_entry_at(const plait_gguf *gguf, size_t index
     return index < gguf->meta.n_entries ? &gguf->meta.entries[index] : NULL;
 }
 
+/* NULL when there is no such key; of keys that occur twice an open has complained. */
 const plait_gguf_value *plait_gguf_find(const plait_gguf *gguf, const char *key) {
     return plait_gguf_meta_find(&gguf->meta, key);
 }
 
+/* Strings of a file have no NUL at their end, but may hold some. */
 bool plait_gguf_string_is(plait_gguf_string string, const char *text) {
     return string.length == strlen(text) && memcmp(string.bytes, text, string.length) == 0;
 }
@@ -65,6 +69,7 @@ static bool integer_elem(const plait_gguf_value *v, uint64_t i, bool *out_negati
     default: return false;
     }
     *out_negative = s < 0;
+    /* Two's complement, which elem_i64 and integer_in turn back. */
     *out_bits = (uint64_t)s;
     return true;
 }
@@ -283,6 +288,7 @@ plait_status plait_gguf_get_u32_each(const plait_gguf *gguf, const char *key, ui
     return PLAIT_OK;
 }
 
+/* Writes at once, since after find_each nothing can fail; floats that do not fit become infinity. */
 plait_status plait_gguf_get_f32_each(const plait_gguf *gguf, const char *key, float *out, size_t n) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
     double value = 0;
@@ -304,6 +310,7 @@ plait_status plait_gguf_get_bool_each(const plait_gguf *gguf, const char *key, b
 
 /* ---- tensors ---- */
 
+/* Of all parts together, in the order of the parts. */
 size_t plait_gguf_tensor_count(const plait_gguf *gguf) {
     return gguf->n_tensors;
 }

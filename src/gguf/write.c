@@ -47,6 +47,7 @@ plait_status plait_gguf_writer_create(plait_gguf_writer **out_writer) {
     return PLAIT_OK;
 }
 
+/* Accepts NULL. Keys and names go with the arena. */
 void plait_gguf_writer_destroy(plait_gguf_writer *w) {
     if (!w) return;
     free(w->tensors);
@@ -57,6 +58,7 @@ void plait_gguf_writer_destroy(plait_gguf_writer *w) {
     free(w);
 }
 
+/* Versions 2 and 3 have the same layout on a little-endian machine. */
 plait_status plait_gguf_writer_set_version(plait_gguf_writer *w, uint32_t version) {
     if (version != 2 && version != 3)
         return plait_error(PLAIT_INVALID_ARGUMENT, "GGUF writer: version %u, expected 2 or 3", version);
@@ -86,6 +88,7 @@ static void put_u64(plait_strbuf *s, uint64_t value) {
     put(s, &value, sizeof value);
 }
 
+/* Length in 64 bits, then the bytes, without a zero byte behind them. */
 static void put_string(plait_strbuf *s, plait_gguf_string text) {
     put_u64(s, text.length);
     put(s, text.bytes, text.length);
@@ -248,6 +251,7 @@ plait_status plait_gguf_writer_add_array(plait_gguf_writer *w, const char *key, 
         &(plait_gguf_value){.type = PLAIT_GGUF_ARRAY, .elem_type = elem_type, .count = count, .data = elems});
 }
 
+/* `list` ends with NULL, or is NULL. */
 static bool listed(plait_gguf_string key, const char *const *list) {
     for (; list && *list; list++)
         if (plait_gguf_string_is(key, *list)) return true;
@@ -338,6 +342,7 @@ static plait_status measure(const plait_gguf_writer *w, plait_strbuf *list, uint
     return PLAIT_OK;
 }
 
+/* Lays everything out but the data, so it costs as much as the list of tensors. */
 plait_status plait_gguf_writer_size(const plait_gguf_writer *w, uint64_t *out_size_bytes) {
     plait_strbuf list;
     uint64_t header = 0, total = 0;
@@ -350,6 +355,7 @@ plait_status plait_gguf_writer_size(const plait_gguf_writer *w, uint64_t *out_si
 
 /* ---- writing ---- */
 
+/* Where bytes go, and one buffer for all tensors whose data comes in pieces. */
 typedef struct sink {
     plait_gguf_sink_fn write;
     void *user;

@@ -265,6 +265,7 @@ static double page_list_bytes(const plait_op_use *use) {
     {                                                                                                        \
         .inputs = { PLAIT_IN(type, d, p, h, c), PLAIT_IN(I32, 2, m, 1, 1) }                                  \
     }
+/* Plain and quantised caches, lists with an entry to skip, no entry, a cache that is a view. */
 static const plait_example page_copy_cases[] = {
     CASE(F32, 7, 4, 3, 5, 3),
     CASE(F16, 64, 16, 3, 6, 2),
@@ -298,6 +299,8 @@ static plait_status page_copy_check_runtime(const plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* Factors: pages of source and target may lie in different slices, so c is whole; entries follow each other, so m
+ * is. */
 const plait_op plait_op_page_copy = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_page_copy,
@@ -331,6 +334,7 @@ static const plait_attr_row kv_shift_attrs[PLAIT_KV_SHIFT_ATTRS] = {
         {"total_c", PLAIT_ATTR_INT, {.i = 0}, false, "pages of the whole; 0: start_c + c"},
 };
 
+/* d has to be whole here, as in rope: halves pair elements far apart. */
 static plait_status kv_shift_shape(plait_op_use *use) {
     PLAIT_TRY(list_shape(use));
     PLAIT_TRY(plait_attr_window(use, PLAIT_KV_SHIFT_START_C, PLAIT_KV_SHIFT_TOTAL_C, use->inputs[0].dims[3]));
@@ -345,6 +349,7 @@ static int64_t touched_elems(const plait_op_use *use) {
     return (n_rot + block - 1) / block * block;
 }
 
+/* One row of the elements that turn. */
 static size_t kv_shift_scratch(const plait_op_use *use) {
     return (size_t)touched_elems(use) * sizeof(float);
 }
@@ -427,6 +432,8 @@ static double kv_shift_flop(const plait_op_use *use) {
            (double)cache->dims[2];
 }
 
+/* Both ways of pairing, part of a row, blocks that are only partly turned, frequency factors, YaRN, no entry, and a
+ * slice of the pages. */
 static const plait_example kv_shift_cases[] = {
     {.inputs = {PLAIT_IN(F32, 8, 4, 3, 5), PLAIT_IN(I32, 2, 3, 1, 1)}},
     {.inputs = {PLAIT_IN(F16, 64, 16, 3, 6), PLAIT_IN(I32, 2, 2, 1, 1)},

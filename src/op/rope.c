@@ -153,6 +153,7 @@ static const plait_attr_row position_scale_attrs[PLAIT_POSITION_SCALE_ATTRS] = {
         {"length", PLAIT_ATTR_INT, {.i = 0}, true, "positions in a step, above 0"},
 };
 
+/* `length` divides positions, so 0 is refused here and not at run time. */
 static plait_status position_scale_shape(plait_op_use *use) {
     PLAIT_TRY(plait_shape_dtype(use, 0, PLAIT_F32));
     PLAIT_TRY(plait_shape_dtype(use, 1, PLAIT_I32));
@@ -190,6 +191,7 @@ static void position_scale_tolerance(const plait_op_use *use, int output, double
 }
 
 #define STEP(s, l) .attrs = {{"scale", {.f = (s)}}, {"length", {.i = (l)}}}
+/* Factors of real models, a step for each position, a scale below 0, no token. */
 static const plait_example position_scale_cases[] = {
     {.inputs = {PLAIT_IN(F32, 7, 3, 5, 1), PLAIT_IN(I32, 5, 1, 1, 1)}, STEP(0.1, 100)},
     {.inputs = {PLAIT_IN(F32, 64, 9, 4, 1), PLAIT_IN(I32, 4, 1, 1, 1)}, STEP(0.5, 8192)},
@@ -199,6 +201,7 @@ static const plait_example position_scale_cases[] = {
 #undef STEP
 PLAIT_EXAMPLES(position_scale)
 
+/* Positions on both sides of many steps. */
 static void position_scale_example_data(int which, plait_op_use *use) {
     plait_example_fill_ids(&use->inputs[1], (uint64_t)which + 7, 2000, false);
 }

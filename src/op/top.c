@@ -19,6 +19,7 @@ bool plait_better(float value, int64_t id, float other, int64_t other_id) {
     return value > other;
 }
 
+/* Values are float32, so nothing is lost on the way through double. */
 static float get_value(const plait_operand *o, int64_t i, int64_t n) {
     return (float)plait_ref_get(o, i, n, 0, 0);
 }
@@ -135,6 +136,7 @@ static plait_status argmax_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* In the order of ids, with the order of values that slices share. */
 static void argmax_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     const plait_operand *x = &use->inputs[0];
@@ -152,6 +154,7 @@ static double input_flop(const plait_op_use *use) {
     return (double)plait_operand_elems(&use->inputs[0]);
 }
 
+/* Widths beside vectors' and blocks', one element, ids that begin at 500, no column, views. */
 static const plait_example argmax_cases[] = {
     {.inputs = {PLAIT_IN(F32, 17, 3, 1, 1)}},
     {.inputs = {PLAIT_IN(F32, 1, 2, 1, 1)}},
@@ -202,6 +205,7 @@ static plait_status top_k_shape(plait_op_use *use) {
     return PLAIT_OK;
 }
 
+/* Sorted, best first: merges rely on it. */
 static void top_k_reference(const plait_op_use *use, void *scratch) {
     (void)scratch;
     best_of(&use->inputs[0], start_of(use), &use->outputs[0], &use->outputs[1]);
@@ -220,6 +224,7 @@ static const plait_example top_k_cases[] = {
 #undef BEST
 PLAIT_EXAMPLES(top_k)
 
+/* v as in argmax; k is whole, because a part of the best is not the best of a part. */
 const plait_op plait_op_top_k = {
     .struct_bytes = sizeof(plait_op),
     .id = PLAIT_OP_top_k,

@@ -131,6 +131,7 @@ static bool word_tag(const plait_tpl_lexer *x, size_t at, const char *name, char
     at += 2;
     *sign_before = sign_at(x, at);
     at = skip_space(x, at + (*sign_before != 0));
+    /* A longer name fails behind this one, where the tag should end. */
     if (!at_text(x, at, name)) return false;
     at = skip_space(x, at + strlen(name));
     *sign_end = sign_at(x, at);
@@ -161,6 +162,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/* 99 is above any base. */
 static int digit_value(char c) {
     return is_digit(c)            ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -223,6 +225,7 @@ static bool add_integer(plait_tpl_lexer *x) {
     char kind = at + 1 < x->n_bytes && x->text[at] == '0' ? (char)(x->text[at + 1] | 0x20) : 0;
     if (kind == 'b' || kind == 'o' || kind == 'x') {
         int wanted = kind == 'b' ? 2 : kind == 'o' ? 8 : 16;
+        /* An underscore may follow the prefix, as in Python. */
         if (scan_digits(x, at + 2, wanted, true) > at + 2) base = wanted, at += 2;
     }
     if (base != 10)
@@ -247,6 +250,7 @@ static bool add_integer(plait_tpl_lexer *x) {
 static bool put_escape(plait_tpl_lexer *x, plait_tpl_builder *b, size_t *at, size_t end) {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     char c = x->text[*at];
+    /* memchr and not strchr: a zero byte is no escape. */
     const char *simple = memchr(from, c, sizeof from - 1);
     size_t n = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     uint32_t code = 0;
@@ -290,6 +294,7 @@ static bool add_string(plait_tpl_lexer *x) {
     bool escapes = false;
     while (end < x->n_bytes && x->text[end] != quote) {
         escapes = escapes || x->text[end] == '\\';
+        /* May pass the end of the text, which counts as not closed. */
         end += x->text[end] == '\\' ? 2 : 1;
     }
     if (end >= x->n_bytes) return fail_here(x, "a string without its closing quote");
@@ -333,6 +338,7 @@ static bool add_operator(plait_tpl_lexer *x) {
     size_t n = 1;
     for (size_t i = 0; i < sizeof twos / sizeof *twos; i++)
         if (at_text(x, x->at, twos[i])) op[1] = twos[i][1], n = 2;
+    /* Every sign that Jinja knows, also those that no rule of the grammar takes. */
     if (n == 1 && (c == 0 || !strchr("+-/*%~[](){}><=.:|,;", c)))
         return fail_here(x, "an unexpected character");
     if (c == '(' || c == '[' || c == '{') {
@@ -356,6 +362,7 @@ static bool lex_tag_end(plait_tpl_lexer *x, tag_end end, bool *done) {
     if (end == END_PRINT && sign == '+') sign = 0;
     size_t at = x->at + (sign != 0);
     *done = x->n_closers == 0 && at_text(x, at, end == END_BLOCK ? "%}" : "}}");
+    /* Signs in front of anything else are operators. */
     if (!*done) return true;
     if (!add_token(x, end == END_BLOCK ? PLAIT_TPL_T_BLOCK_END : PLAIT_TPL_T_PRINT_END, plait_tpl_none()))
         return false;

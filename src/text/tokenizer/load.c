@@ -51,6 +51,7 @@ static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
  * filled in order. Offsets are 32 bits, hence the limit of 1 GiB. The map borrows the copies. */
 static plait_status load_texts(plait_tokenizer *t, const plait_gguf_value *tokens) {
     size_t total = 0;
+    /* Sizes first, so that all texts are one allocation of the right size. */
     for (uint64_t i = 0; i < tokens->count; i++) {
         size_t n = tokens->strings[i].length;
         if (n > PLAIT_TOK_MAX_TOKEN_BYTES)
@@ -104,6 +105,7 @@ static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
                                plait_gguf_type_name(column->elem_type));
         if (type < PLAIT_TOKEN_NORMAL || type > PLAIT_TOKEN_BYTE) type = PLAIT_TOKEN_NORMAL;
         t->types[i] = (uint8_t)type;
+        /* With such tokens SPM's scratch keeps how they were joined. */
         t->has_unused |= type == PLAIT_TOKEN_UNUSED;
     }
     return PLAIT_OK;
@@ -114,6 +116,7 @@ static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
 static plait_status load_scores(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *column;
     PLAIT_TRY(find_column(t, gguf, KEY "scores", &column));
+    /* Others may have scores that mean nothing to them; their length is checked all the same. */
     if (t->model != PLAIT_TOK_SPM && t->model != PLAIT_TOK_UNIGRAM) return PLAIT_OK;
     if (!column)
         return plait_error(PLAIT_NOT_FOUND, KEY "scores: missing, and the tokenizer %s needs them",
@@ -162,6 +165,7 @@ static plait_status load_roles(plait_tokenizer *t, const plait_gguf *gguf) {
                      : t->model == PLAIT_TOK_WORDPIECE ? row->wordpiece
                                                        : -1;
         if (!value) {
+            /* Not over a key that came before in the table. */
             if (id >= 0 && id < t->n_tokens && t->roles[row->role] == PLAIT_NO_TOKEN)
                 t->roles[row->role] = (plait_token)id;
             continue;
@@ -204,6 +208,7 @@ static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
     plait_gguf_string pre, architecture;
     PLAIT_TRY(get_string_or_empty(gguf, KEY "pre", &pre));
     PLAIT_TRY(get_string_or_empty(gguf, "general.architecture", &architecture));
+    /* The caller knows better than a file that was converted before its rule had a name. */
     if (options && options->pre)
         pre = (plait_gguf_string){.bytes = options->pre, .length = strlen(options->pre)};
     else if (pre.length == 0)
@@ -226,6 +231,7 @@ static plait_status load_switches(plait_tokenizer *t, const plait_gguf *gguf,
     t->add_bos = t->model == PLAIT_TOK_SPM || t->model == PLAIT_TOK_WORDPIECE;
     t->add_eos = t->model == PLAIT_TOK_UNIGRAM;
     t->add_sep = t->model == PLAIT_TOK_WORDPIECE;
+    /* Only these models put a space in front at all; for others the key is ignored. */
     bool prefix = t->model == PLAIT_TOK_SPM || t->model == PLAIT_TOK_UNIGRAM;
     if (t->model == PLAIT_TOK_BYTE_BPE) PLAIT_TRY(load_rule(t, gguf, options));
     PLAIT_TRY(plait_gguf_get_bool_or(gguf, KEY "add_bos_token", t->add_bos, &t->add_bos));
@@ -300,9 +306,11 @@ static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
     const char *text = plait_tok_string(&t->texts, id, &n);
     uint8_t type = t->types[id];
     bool plain = type == PLAIT_TOKEN_NORMAL || type == PLAIT_TOKEN_UNUSED;
+    /* A byte token with another text stands for that text. */
     if (type == PLAIT_TOKEN_BYTE && parse_byte_token(text, n, out)) return 1;
     if (plain) {
         if (t->model == PLAIT_TOK_BYTE_BPE) {
+            /* Texts with characters beyond the alphabet of bytes are taken as they are. */
             if (plait_tok_letters_decode(text, n, out, &used)) return used;
         } else if (t->model == PLAIT_TOK_RWKV) {
             return unescape(text, n, out);
@@ -325,6 +333,7 @@ static plait_status load_pieces(plait_tokenizer *t) {
     for (uint32_t id = 0; id < t->n_tokens; id++) {
         uint32_t n = (uint32_t)piece_of(t, id, t->pieces.bytes + at);
         at += n;
+        /* offsets[0] is 0 from the allocation. */
         t->pieces.offsets[id + 1] = at;
         if (n > t->max_piece_bytes) t->max_piece_bytes = n;
     }
@@ -372,10 +381,12 @@ static plait_status load_search(plait_tokenizer *t, const plait_gguf *gguf) {
  * the search, which leave out what text cannot become. */
 plait_status plait_tok_load(plait_tokenizer *t, const plait_gguf *gguf,
                             const plait_tokenizer_options *options) {
+    /* Zero means the default. */
     size_t max = options && options->max_text_bytes ? options->max_text_bytes : DEFAULT_MAX_TEXT;
     t->max_text_bytes = max < MAX_TEXT ? max : MAX_TEXT;
     PLAIT_TRY(load_model(t, gguf));
     for (int role = 0; role < PLAIT_ROLE_COUNT; role++) t->roles[role] = PLAIT_NO_TOKEN;
+    /* Such a file may have tokens, which nobody could use. */
     if (t->model == PLAIT_TOK_NO_MODEL) return PLAIT_OK;
     const plait_gguf_value *tokens;
     PLAIT_TRY(plait_gguf_get_array(gguf, KEY "tokens", PLAIT_GGUF_STRING, &tokens));
