@@ -119,7 +119,8 @@ void plait_session_state_destroy(plait_session_state *state);
  * same residence object, or none, and agree in what else changes a plan. Where no residence is named, the plan's own is
  * found with it: weights that were written before are still there.
  *
- * The context must outlive the cache. Any thread. */
+ * The context must outlive the cache. Any thread may ask; a plan that is not found is made by the thread that asks, which
+ * needs the context to itself as plait_plan_make does. */
 typedef struct plait_plan_cache plait_plan_cache;
 /* Keeps at most most_plans (0: 64); the one that was not asked for longest goes first. Plans that somebody holds live on. */
 plait_status plait_plan_cache_create(plait_plan_cache **out, plait_context *context, int most_plans);

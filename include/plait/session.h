@@ -72,7 +72,7 @@ typedef struct plait_batch_item {
  * to several sequences the first one leads: the others have no items of their own in this step, and may stop following it
  * but not skip an item of it. Outputs of the step before are gone. Errors: INVALID_ARGUMENT for sequences that do not
  * exist or break these rules; OUT_OF_RANGE for token ids, positions, lengths beyond the context; LIMIT when the cache
- * has no page left. */
+ * has no page left: pages that no window sees any more are given up before that, so truncating reaches back less far. */
 plait_status plait_session_step(plait_session *session, const plait_batch_item *items, int64_t n_items);
 /* Waits until the last step is done, and returns its failure. Steps return earlier where devices have queues of their
  * own; asking for an output waits by itself. */

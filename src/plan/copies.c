@@ -120,6 +120,10 @@ static plait_status place_nodes(const copier *c, const plait_graph *graph, const
         size_t copy = origins[n] - plan->graph->n_nodes;
         if (origins[n] < plan->graph->n_nodes) {
             out[n] = plan->placements[origins[n]];
+            if (!out[n].reason[0]) continue;
+            /* What refused it was noted by the weighing, which is made anew for this graph. */
+            out[n].reason = plait_arena_string(&c->plan->arena, out[n].reason);
+            if (!out[n].reason) return plait_error_memory("copies", 0);
             continue;
         }
         out[n] = (plait_placement){.device = c->devices[copy], .cause = PLAIT_CAUSE_COPY};

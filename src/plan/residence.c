@@ -288,8 +288,10 @@ static plait_status assign_weight(plait_residence *residence, plait_resident *en
     bool packed = entry->encoding != PLAIT_ENCODING_FILE ||
                   !residence->context->devices[entry->device].info.unified_memory;
     uint64_t most = residence->context->devices[entry->device].info.max_buffer_bytes;
-    bool fits = packed && *packed_slot != PLAIT_NO_SLOT && device->weight_bytes[*packed_slot] < most &&
-                entry->size_bytes <= most - device->weight_bytes[*packed_slot];
+    uint64_t begin = 0; /* where it would stand in the buffer that is being filled */
+    bool fits = packed && *packed_slot != PLAIT_NO_SLOT &&
+                plait_align_u64(device->weight_bytes[*packed_slot], entry->alignment, &begin) &&
+                begin < most && entry->size_bytes <= most - begin;
     uint32_t slot = fits ? *packed_slot : (uint32_t)device->n_weights++;
     if (packed) *packed_slot = slot;
     entry->slot = PLAIT_SLOT_WEIGHTS + slot;

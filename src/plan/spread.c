@@ -266,18 +266,29 @@ static bool shrink_room(spread *p) {
     return true;
 }
 
+/* What everything would take on one device. */
+static plait_status count_all(const spread *p, int d, uint64_t *out) {
+    const plait_survey *s = &p->survey;
+    *out = 0;
+    for (size_t i = 0; i < s->n_items; i++) {
+        plait_encoding_offer form;
+        PLAIT_TRY(plait_survey_form(s, &s->items[i], d, PLAIT_SURVEY_ALL, &form));
+        if (takes_memory(p, d, &s->items[i], form.encoding)) *out += form.size_bytes;
+    }
+    return PLAIT_OK;
+}
+
 /* The numbers are those of each device alone, since with what is missing no split can be shown. *out_full stays false
  * when the message could not be made: then it was the host's memory that ran out. */
 static plait_status nothing_fits(const spread *p) {
-    const plait_survey *s = &p->survey;
     plait_strbuf text;
     plait_strbuf_init(&text, 0);
     for (int d = 0; d < p->n_devices; d++) {
-        uint64_t need = 0;
-        for (size_t i = 0; i < s->n_items; i++) {
-            plait_encoding_offer form;
-            PLAIT_TRY(plait_survey_form(s, &s->items[i], d, PLAIT_SURVEY_ALL, &form));
-            if (takes_memory(p, d, &s->items[i], form.encoding)) need += form.size_bytes;
+        uint64_t need;
+        plait_status status = count_all(p, d, &need);
+        if (status != PLAIT_OK) {
+            plait_strbuf_deinit(&text);
+            return status;
         }
         plait_strbuf_printf(&text, "%s%s: all of it would take ", d ? "; " : "",
                             p->residence->context->devices[d].device->name);

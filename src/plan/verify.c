@@ -413,7 +413,7 @@ static plait_status check_resident(proof *p) {
         const char *name = value_name(plan, v);
         bool there = entry && entry->slot == value->slot && entry->offset == value->offset &&
                      entry->size_bytes == value->size_bytes && entry->encoding == value->encoding &&
-                     (entry->name == name || strcmp(entry->name, name) == 0);
+                     strcmp(entry->name, name) == 0;
         if (!there)
             return plait_error(PLAIT_INTERNAL, "proof: \"%s\" is not where the residence has it", name);
     }
@@ -441,9 +441,42 @@ static plait_status allocate(proof *p) {
     return plait_life_pairs_init(&p->pairs, plan, &p->scratch);
 }
 
-/* Values first: everything that is walked afterwards relies on their slots and offsets. The proof across queues wants
+/* The index in the table of the step's kind. */
+static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
+    switch (step->kind) {
+    case PLAIT_STEP_WRITE_INPUT: return step->item < plan->n_inputs && plan->inputs[step->item].device >= 0;
+    case PLAIT_STEP_LAUNCH: return step->item < plan->n_segments;
+    case PLAIT_STEP_MOVE:
+    case PLAIT_STEP_SEND:
+    case PLAIT_STEP_RECEIVE: return step->item < plan->n_transfers;
+    case PLAIT_STEP_READ_OUTPUT: return step->item < plan->n_outputs;
+    }
+    return false;
+}
+
+/* Everything that steps, transfers, inputs and outputs name exists. All that follows looks things up by these numbers. */
+static plait_status check_names(const plait_plan *plan) {
+    bool fine = true;
+    for (size_t t = 0; t < plan->n_transfers; t++)
+        fine =
+            fine && plan->transfers[t].source < plan->n_values && plan->transfers[t].target < plan->n_values;
+    for (size_t i = 0; i < plan->n_inputs; i++)
+        fine = fine && plan->inputs[i].device < plan->context->n_devices &&
+               (plan->inputs[i].device < 0 || plan->inputs[i].value < plan->n_values);
+    for (size_t o = 0; o < plan->n_outputs; o++) fine = fine && plan->outputs[o].value < plan->n_values;
+    if (!fine)
+        return plait_error(PLAIT_INTERNAL,
+                           "proof: a transfer, input or output names a value that there is not");
+    for (size_t s = 0; s < plan->n_steps; s++)
+        if (!item_exists(plan, &plan->steps[s]))
+            return plait_error(PLAIT_INTERNAL, "proof: step %zu carries out what there is not", s);
+    return PLAIT_OK;
+}
+
+/* Names first, then values: everything that is walked afterwards relies on their slots and offsets. The proof across queues wants
  * staging proved, that of versions wants order inside of devices. */
 static plait_status prove(proof *p) {
+    PLAIT_TRY(check_names(p->plan));
     PLAIT_TRY(allocate(p));
     for (int d = 0; d < p->plan->context->n_devices; d++) PLAIT_TRY(find_limits(p, d));
     for (uint32_t v = 0; v < p->plan->n_values; v++) PLAIT_TRY(check_value(p, v));

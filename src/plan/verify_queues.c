@@ -224,19 +224,6 @@ static plait_status check_homes(const plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* The index in the table of the step's kind, looked at before step_reaches() looks anything up with it. */
-static bool item_exists(const plait_plan *plan, const plait_plan_step *step) {
-    switch (step->kind) {
-    case PLAIT_STEP_WRITE_INPUT: return step->item < plan->n_inputs && plan->inputs[step->item].device >= 0;
-    case PLAIT_STEP_LAUNCH: return step->item < plan->n_segments;
-    case PLAIT_STEP_MOVE:
-    case PLAIT_STEP_SEND:
-    case PLAIT_STEP_RECEIVE: return step->item < plan->n_transfers;
-    case PLAIT_STEP_READ_OUTPUT: return step->item < plan->n_outputs;
-    }
-    return false;
-}
-
 /* A queue's signals are numbered in its order, and the last step of each signals. `signals`: [queue] so far, and behind
  * them [queue] the signal of its last step. */
 static plait_status check_steps(const plait_plan *plan, uint32_t *signals) {
@@ -246,7 +233,7 @@ static plait_status check_steps(const plait_plan *plan, uint32_t *signals) {
         int device = (int)(step->queue / PLAIT_DEVICE_QUEUES),
             queue = (int)(step->queue % PLAIT_DEVICE_QUEUES);
         bool exists = step->queue < plan->n_queues && queue < plan->context->devices[device].n_queues;
-        if (!exists || device != step->device || !item_exists(plan, step) || !step_reaches(plan, step))
+        if (!exists || device != step->device || !step_reaches(plan, step))
             return plait_error(PLAIT_INTERNAL, "proof: step %zu is on a queue that does not reach its memory",
                                s);
         if (step->signal && step->signal != ++signals[step->queue])

@@ -50,6 +50,21 @@ static void check(const planned *f, const char *node, int device, plait_cause ca
 
 /* ---- when, where, by whom ---- */
 
+/* What was said of nodes that are where they are for another reason outlives the graph without copies. */
+static void reasons_stay(void **state) {
+    (void)state;
+    planned f;
+    char *text;
+    make(&f, transposed(64, true), "fake:dense=yes:lack=silu:latency=1000000,fake", first_pins, 2);
+    assert_int_equal(n_copies(&f), 1);
+    check(&f, "silu", 1, PLAIT_CAUSE_LACKING);
+    assert_string_equal(planned_placement(&f, "silu")->reason, "input 0 is not dense");
+    assert_ok(plait_plan_print_json(f.plan, &text));
+    assert_non_null(strstr(text, "\"reason\":\"input 0 is not dense\""));
+    free(text);
+    planned_destroy(&f);
+}
+
 /* The way to the other device is far: the first one copies for itself, once for both readers. */
 static void copied_at_home(void **state) {
     (void)state;
@@ -249,11 +264,11 @@ static void damaged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copied_at_home),   cmocka_unit_test(better_elsewhere),
-        cmocka_unit_test(copied_elsewhere), cmocka_unit_test(copied_at_the_maker),
-        cmocka_unit_test(one_device),       cmocka_unit_test(nobody_copies),
-        cmocka_unit_test(found_again),      cmocka_unit_test(explained),
-        cmocka_unit_test(damaged)};
+        cmocka_unit_test(reasons_stay),        cmocka_unit_test(copied_at_home),
+        cmocka_unit_test(better_elsewhere),    cmocka_unit_test(copied_elsewhere),
+        cmocka_unit_test(copied_at_the_maker), cmocka_unit_test(one_device),
+        cmocka_unit_test(nobody_copies),       cmocka_unit_test(found_again),
+        cmocka_unit_test(explained),           cmocka_unit_test(damaged)};
     if (fake_register() != PLAIT_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Steps in flight: a device begins the next step while another is still in this one; runs of different plans take turns on
  * devices with copy queues, relays and delays; and when something fails in the middle, nobody waits for ever, and it is
  * known what can still be used. */
-/* labels: run */
+/* monitor: no */
 #include "plait/run.h"
 
 #include "device/context.h"
