@@ -21,8 +21,8 @@ enum { SPIN_NS = 20000, SPINS_PER_LOOK = 32 };
 typedef struct host_event {
     plait_event base;
     _Atomic uint64_t value;
-    _Atomic uint32_t changes,
-        sleepers;         /* changes: the futex word, wraps; sleepers: waiters beyond spinning */
+    /* changes: the futex word, wraps; sleepers: waiters beyond spinning. */
+    _Atomic uint32_t changes, sleepers;
     _Atomic bool failed;  /* set after `failure` is written */
     pthread_mutex_t lock; /* of writers */
     plait_error_record failure;

@@ -118,7 +118,7 @@ static int core_of(hwloc_obj_t processor) {
     return o ? (int)o->logical_index : PLAIT_CPUSET_LIMIT + (int)processor->os_index;
 }
 
-/* The figures of a kind of cores, by hwloc's names. efficiency: hwloc's rank of kinds, −1 when it has none. The kind's
+/* The figures of a kind of cores, by hwloc's names. efficiency: hwloc's rank of kinds, -1 when it has none. The kind's
  * number stands as type; the caller decides whether it may. */
 static plait_processor_speed figures(int kind, int efficiency, unsigned n, const struct hwloc_info_s *infos) {
     plait_processor_speed speed = {.rank = efficiency > 0 ? efficiency : 0, .type = kind};

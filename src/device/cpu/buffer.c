@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* LARGE_BYTES: from here on a buffer is mapped, and pieces of this size are the units of touching: two huge pages of
- * x86. TOUCH_BYTES: the smallest page that there is. */
+/* LARGE_BYTES: from here on a buffer is mapped (smaller ones only for a node), and pieces of this size are the units of
+ * touching: two huge pages of x86. TOUCH_BYTES: the smallest page that there is. */
 enum { LARGE_BYTES = 4 << 20, TOUCH_BYTES = 4096 };
 
 typedef struct cpu_buffer {
@@ -130,7 +130,7 @@ plait_status plait_cpu_buffer_import(plait_device *device, void *host, uint64_t 
     return PLAIT_OK;
 }
 
-/* Mapped is what was asked of a node; the rest came from the allocator. */
+/* Mapped memory goes back to the system, an import's stays, the rest came from the allocator. */
 void plait_cpu_buffer_destroy(plait_buffer *base) {
     cpu_buffer *buffer = (cpu_buffer *)base;
     if (!buffer) return;

@@ -1,5 +1,6 @@
-/* Kernel of weighted_sum: a unit is a row. Plain C for every instruction set: each element is a sum of rounded products in
- * the order of u, which compilers vectorise without changing a byte. */
+/* Kernel of weighted_sum: a unit is a row. Plain C for every instruction set: each element is a sum of rounded products
+ * in the order of u, which compilers vectorise without changing a byte. Not here: how shares come about. Invariant: a
+ * row's bytes follow from that row's columns and shares alone. */
 #include "device/cpu/kernels/family.h"
 
 /* Only x and y are read by rows; p is held to the same rule, though its elements are read one by one. */

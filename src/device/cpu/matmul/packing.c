@@ -43,7 +43,7 @@ static void codes_in(packed_nibbles *out, const uint8_t *codes, int lane) {
     nibbles_in(out, bytes, lane);
 }
 
-/* As elements in order: the file has them the same way, i and i + 16 in a byte. */
+/* The inverse: codes[j] is element j. */
 static void codes_out(const packed_nibbles *in, uint8_t *codes, int lane) {
     uint8_t bytes[16];
     nibbles_out(in, bytes, lane);
