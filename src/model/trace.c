@@ -15,19 +15,26 @@ plait_status plait_session_trace_begin(plait_session *s, size_t max_spans) {
     return plait_run_trace_begin(s->copies, share / (PLAIT_TAIL_COUNT + 1));
 }
 
-/* Layers first, whose events carry the labels. After a failure of one run the others keep recording until the next
- * beginning ends that. */
+/* A run's events behind those of the runs before. Recording ends in every run, also behind one that has failed; the first
+ * failure is kept. */
+static void collect(plait_run *run, plait_strbuf *text, bool *first, plait_error_record *failure) {
+    plait_status status = plait_run_trace_collect(run, text, first);
+    if (status != PLAIT_OK && failure->status == PLAIT_OK) plait_error_save(status, failure);
+}
+
+/* Layers first, whose events carry the labels. */
 plait_status plait_session_trace_end(plait_session *s, char **out_json) {
     plait_strbuf text;
+    plait_error_record failure = {.status = PLAIT_OK};
     bool first = true;
     plait_strbuf_init(&text, 0);
     plait_strbuf_append(&text, "{\"traceEvents\":[");
-    plait_status status = plait_run_trace_collect(s->layers, &text, &first);
-    for (int t = 0; t < PLAIT_TAIL_COUNT && status == PLAIT_OK; t++)
-        status = plait_run_trace_collect(s->tails[t], &text, &first);
-    if (status == PLAIT_OK) status = plait_run_trace_collect(s->copies, &text, &first);
+    collect(s->layers, &text, &first, &failure);
+    for (int t = 0; t < PLAIT_TAIL_COUNT; t++) collect(s->tails[t], &text, &first, &failure);
+    collect(s->copies, &text, &first, &failure);
     plait_strbuf_append(&text, "\n]}\n");
-    if (status == PLAIT_OK) status = plait_strbuf_status(&text);
+    plait_status status =
+        failure.status == PLAIT_OK ? plait_strbuf_status(&text) : plait_error_raise(&failure);
     if (status == PLAIT_OK)
         *out_json = plait_strbuf_take(&text);
     else
