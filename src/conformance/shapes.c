@@ -2,8 +2,8 @@
  * are named where the numbers come from; ops whose rows are short in every model have one line. Not here: how times are
  * taken (bench.c).
  *
- * Invariant: the same shapes in every run, checked like any other case; only the largest products are timed without
- * being compared. */
+ * Invariant: the same shapes in every run, checked like any other case; only the largest products, with
+ * experts or without, are timed without being compared. */
 #include "base/size.h"
 #include "conformance/bench.h"
 #include "conformance/case.h"

@@ -46,8 +46,8 @@ static uint64_t place(uint64_t *total, uint64_t alignment, uint64_t size_bytes) 
     return at;
 }
 
-/* Values are placed when they are added; only freeze makes the images. False when the bench is full. False as well when
- * the tables could not be made. */
+/* Values are placed when they are added; only freeze makes the images. False when the bench is full, or the tables could
+ * not be made. */
 static bool has_room(const plait_conf_work *w) {
     return w->tensors && w->values && w->nodes && w->operands && w->n_tensors < PLAIT_CONF_MAX_TENSORS;
 }

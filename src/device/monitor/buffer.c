@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that nobody wrote: no number in float32, float16 and bfloat16 (NaN in each, at any place of a value). By place,
- * so that a moved piece is noticed. */
+/* Bytes that nobody wrote: NaN as float32, and as every second value of float16 and bfloat16. By place, so that a moved
+ * piece is noticed. */
 static const unsigned char pattern[4] = {0xA5, 0xA5, 0xA5, 0x7F};
 enum { GUARD_BYTES = 4096, RUN_BYTES = 16 };
 

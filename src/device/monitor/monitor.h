@@ -111,7 +111,7 @@ typedef struct plait_monitor_object {
 } plait_monitor_object;
 
 typedef struct plait_monitor_buffer plait_monitor_buffer;
-/* Two inner buffers where there are guards: commands name a window onto the larger one. */
+/* Two inner buffers where there are guards on both sides: commands name a window onto the larger one. */
 struct plait_monitor_buffer {
     plait_buffer base;
     plait_monitor_object object;
