@@ -38,7 +38,8 @@ plait_status plait_context_figures(plait_context *context, int device, plait_dev
 plait_status plait_context_set_figures(plait_context *context, int device,
                                        const plait_device_figures *figures);
 
-/* What moving bytes between two places costs: latency_ns + bytes / bytes_per_s. */
+/* What moving bytes between two places costs: latency_ns + bytes / bytes_per_s. Rates are bytes a second, latencies
+ * ns. */
 typedef struct plait_link_figures {
     uint64_t bytes_per_s, latency_ns;
     bool direct; /* one copy, without a stop in host memory */

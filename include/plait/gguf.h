@@ -191,9 +191,10 @@ const plait_gguf_entry *plait_gguf_entry_at(const plait_gguf *gguf, size_t index
 /* The value of a key, or NULL when there is none. Constant time. */
 const plait_gguf_value *plait_gguf_find(const plait_gguf *gguf, const char *key);
 
-/* Typed getters. NOT_FOUND when the key is missing; CORRUPT when the value has another type, OUT_OF_RANGE when it
- * does not fit; the message names file, key, expected and actual. Integers come from any integer type, floats from
- * f32 and f64, nothing else is converted. *out is set only on success. */
+/* Typed getters. NOT_FOUND when the key is missing; CORRUPT when the value has another type, OUT_OF_RANGE when it does
+ * not fit; the message names file, key, expected and actual. Integers come from any integer type, floats from f32 and
+ * f64, nothing else is converted. *out is set only on success. A string is borrowed from the file. An f64 beyond
+ * float's range becomes infinity in get_f32. */
 plait_status plait_gguf_get_u32(const plait_gguf *gguf, const char *key, uint32_t *out);
 plait_status plait_gguf_get_i32(const plait_gguf *gguf, const char *key, int32_t *out);
 plait_status plait_gguf_get_u64(const plait_gguf *gguf, const char *key, uint64_t *out);
@@ -260,7 +261,8 @@ void plait_gguf_writer_destroy(plait_gguf_writer *writer);
 plait_status plait_gguf_writer_set_version(plait_gguf_writer *writer, uint32_t version);
 
 /* Adds a metadata entry; the value is copied. A key that is there already, or that the reader would refuse, is
- * INVALID_ARGUMENT. The key general.alignment (u32) also sets the alignment. */
+ * INVALID_ARGUMENT. The key general.alignment (u32) also sets the alignment. The functions below build the value from
+ * their arguments; keys and strings end with NUL there. */
 plait_status plait_gguf_writer_add(plait_gguf_writer *writer, plait_gguf_string key,
                                    const plait_gguf_value *value);
 plait_status plait_gguf_writer_add_u32(plait_gguf_writer *writer, const char *key, uint32_t value);
@@ -296,10 +298,10 @@ typedef struct plait_gguf_tensor_source {
  * the order in which they were added, each at a multiple of the alignment. */
 plait_status plait_gguf_writer_add_tensor(plait_gguf_writer *writer, const plait_gguf_tensor_source *source);
 
-/* Receives the file's bytes in order. */
+/* Receives the file's bytes in order. Of any size, valid during the call. */
 typedef plait_status (*plait_gguf_sink_fn)(void *user, const void *bytes, size_t size_bytes);
 
-/* Size of the file that a write would make now. */
+/* Size of the file that a write would make now. INVALID_ARGUMENT when that is beyond 2^64. */
 plait_status plait_gguf_writer_size(const plait_gguf_writer *writer, uint64_t *out_size_bytes);
 /* Writes the file so that it appears at path whole or not at all. The writer is unchanged and can write again. */
 plait_status plait_gguf_writer_write(const plait_gguf_writer *writer, const char *path);

@@ -35,6 +35,7 @@ typedef struct plait_tensor {
  * names it). 0 is a legal size. */
 typedef int64_t plait_dim;
 
+/* The rank is 0 to PLAIT_MAX_RANK; dims beyond it count as 1. */
 typedef struct plait_shape {
     int rank;
     plait_dim dims[PLAIT_MAX_RANK];
@@ -53,6 +54,7 @@ typedef enum plait_storage_kind {
 
 /* ---- building ---- */
 
+/* Zeroed: unnamed. */
 typedef struct plait_graph_options {
     const char *name; /* for messages and prints; copied; NULL: "graph" */
 } plait_graph_options;
@@ -116,6 +118,7 @@ typedef struct plait_attr_value {
     const char *name;
     plait_attr value;
 } plait_attr_value;
+/* Values for plait_apply: PLAIT_INT serves INT, BOOL and DTYPE attributes, PLAIT_FLOAT the others. */
 #define PLAIT_INT(name_, value_)   ((plait_attr_value){(name_), {.i = (value_)}})
 #define PLAIT_FLOAT(name_, value_) ((plait_attr_value){(name_), {.f = (value_)}})
 
@@ -142,14 +145,17 @@ plait_tensor plait_apply(plait_graph *graph, plait_op_id op, const plait_tensor 
 #undef PLAIT_SUGAR_1
 #undef PLAIT_SUGAR_2
 
-/* x over sqrt(mean(x^2) + eps), times weight if there is one. The norm runs over dim 0. */
+/* x over sqrt(mean(x^2) + eps), times weight if there is one. The norm runs over dim 0. weight is float32 [size of dim
+ * 0], or no tensor. Zhang and Sennrich, arXiv 1910.07467. */
 plait_tensor plait_rms_norm(plait_graph *graph, plait_tensor x, plait_tensor weight, double eps);
 /* x times factor, element by element. */
 plait_tensor plait_scale(plait_graph *graph, plait_tensor x, double factor);
 
 /* Rotary embedding (RoFormer; YaRN for the extrapolation mix). Zeroed fields take the op's defaults. x is [head_dim,
  * heads, tokens], positions i32 [tokens]; freq_factors, float32 [n_rot / 2], divides the frequencies of the pairs
- * (Llama 3, longrope), and may be absent. */
+ * (Llama 3, longrope), and may be absent. The angle of pair i at position t is t * freq_base^(-2i / n_rot), divided by
+ * freq_factors[i] and scaled; the result has x's type and shape. Su et al., arXiv 2104.09864; YaRN: Peng et al., arXiv
+ * 2309.00071. */
 typedef struct plait_rope_options {
     int64_t n_rot;               /* rotated elements of each head, from the start; 0: all */
     bool split_halves;           /* pairs (i, i + n_rot/2) instead of (2i, 2i+1) */
@@ -163,7 +169,11 @@ typedef struct plait_rope_options {
 plait_tensor plait_rope(plait_graph *graph, plait_tensor x, plait_tensor positions, plait_tensor freq_factors,
                         const plait_rope_options *options);
 
-/* Attention over a paged cache; masks follow from positions and page lists. See src/op/attention.c. */
+/* Attention over a paged cache; masks follow from positions and page lists. See src/op/attention.c. Query head q reads
+ * KV head q / (heads / kv_heads). The key at position t of a sequence lies in page pages[t / page_len] of its column at
+ * offset t % page_len. A token at position p sees keys up to p, no farther back than the window; with sinks, exp(sink)
+ * joins the denominator of the softmax. The result is [head_dim of v, heads, tokens] float32. Vaswani et al., arXiv
+ * 1706.03762; grouped heads: arXiv 2305.13245; pages: arXiv 2309.06180; sinks: arXiv 2309.17453. */
 typedef struct plait_attention_inputs {
     plait_tensor q;         /* [head_dim, heads, tokens] float32 */
     plait_tensor k, v;      /* caches [dim, page_len, kv_heads, pages], as kv_write returned them */
@@ -172,6 +182,7 @@ typedef struct plait_attention_inputs {
     plait_tensor pages;     /* i32 [pages per sequence, sequences]: page numbers, -1: none */
     plait_tensor sinks;     /* float32 [heads], optional */
 } plait_attention_inputs;
+/* Zeroed: what is usual. A score is scale * q.k, then capped, then softmax over the keys that are seen. */
 typedef struct plait_attention_options {
     double scale;   /* 0: 1/sqrt(head_dim) */
     int64_t window; /* keys at distance < window are visible; 0: all */

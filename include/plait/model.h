@@ -54,7 +54,10 @@ plait_status plait_model_open(plait_model **out, plait_context *context, const c
 plait_model *plait_model_retain(plait_model *model);
 void plait_model_release(plait_model *model); /* accepts NULL */
 
-/* What a model is and what it takes. Sizes are bytes, counts are elements, layers, heads or tokens. */
+/* What a model is and what it takes. Sizes are bytes, counts are elements, layers, heads or tokens. n_embd is the width
+ * of the hidden state, head_dim that of a key, n_ff the inner size of the feed-forward part; what differs by layer is
+ * the first layer's. page_len are the keys in a page of the cache. private: memory of their own, packed or copied;
+ * mapped: used in the file's mapping. */
 typedef struct plait_model_facts {
     char architecture[64];
     int64_t n_vocab, n_embd, n_layers, n_heads, n_kv_heads, head_dim, n_ff;

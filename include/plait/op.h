@@ -52,7 +52,8 @@ typedef enum plait_attr_kind {
     PLAIT_ATTR_DTYPE  /* int64 holding a plait_dtype, printed as its name */
 } plait_attr_kind;
 
-/* Which member counts follows from the kind: f for FLOAT, i for all others. */
+/* Which member counts follows from the kind: f for FLOAT, i for all others. Equal attributes have equal bytes, since
+ * unused ones are zero. */
 typedef union plait_attr {
     int64_t i;
     double f;
@@ -84,7 +85,7 @@ typedef struct plait_op_use {
     uint32_t *error_word;
 } plait_op_use;
 
-/* True when input i is there. */
+/* True when input i is there. Inputs beyond n_inputs are absent. */
 static inline bool plait_op_has(const plait_op_use *use, int input) {
     return input < use->n_inputs && (use->present >> input & 1u);
 }
@@ -234,7 +235,8 @@ plait_status plait_op_factors(const plait_op *op, plait_factors *out);
  * entries. */
 plait_status plait_op_factor_sizes(const plait_op_use *use, const plait_factors *factors, int64_t *out_sizes);
 
-/* Most elements of one operand (dims of size 0 counted as 1), so that later arithmetic cannot overflow. */
+/* Most elements of one operand (dims of size 0 counted as 1), so that later arithmetic cannot overflow. 2^48:
+ * times the bytes of an element that stays far below 2^63. */
 #define PLAIT_MAX_ELEMS ((int64_t)1 << 48)
 
 /* Infers outputs of a use whose inputs, attrs and present are set: checks them, runs the op's shape rule, sets

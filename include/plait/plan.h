@@ -102,7 +102,8 @@ plait_status plait_residence_load(plait_residence *residence, const plait_weight
 plait_residence *plait_residence_retain(plait_residence *residence);
 void plait_residence_release(plait_residence *residence); /* accepts NULL */
 
-/* State of one session on all devices: zeroed when created. Used by one run at a time. */
+/* State of one session on all devices: zeroed when created. Used by one run at a time. Its size is what
+ * plait_residence_bytes says. Keeps a reference to the residence; runs that use it must be gone before it. */
 typedef struct plait_session_state plait_session_state;
 plait_status plait_session_state_create(plait_session_state **out, plait_residence *residence);
 void plait_session_state_destroy(plait_session_state *state);
@@ -130,6 +131,7 @@ void plait_plan_cache_clear(plait_plan_cache *cache);
 /* How often a plan was found and made so far. */
 void plait_plan_cache_describe(plait_plan_cache *cache, uint64_t *out_found, uint64_t *out_made);
 
+/* Zeroed: a residence of its own, proved, two steps in flight. */
 typedef struct plait_plan_options {
     plait_residence *residence; /* retained; NULL: the plan makes one, with zeroed weights to be written */
     bool skip_verify;           /* proof off (to measure its cost) */
@@ -155,7 +157,7 @@ void plait_plan_release(plait_plan *plan); /* accepts NULL */
 plait_status plait_plan_write_weight(plait_plan *plan, const char *name, const void *bytes,
                                      uint64_t size_bytes);
 
-/* Figures of a plan. */
+/* Figures of a plan. Sizes are bytes, times ns. Counts are those of the plan, whatever the dims of a step are. */
 typedef struct plait_plan_facts {
     int n_nodes, n_groups, n_segments, n_transfers;
     int n_copies;                   /* of n_nodes: copies of operands that planning inserted */
@@ -170,6 +172,7 @@ typedef struct plait_plan_facts {
      * somebody asked for them (plait/cost.h). */
     uint64_t predicted_ns, predicted_single_ns;
 } plait_plan_facts;
+/* Fills all of *out. Cannot fail; any thread. */
 void plait_plan_describe(const plait_plan *plan, plait_plan_facts *out);
 /* Memory of a device that a step needs: for temporaries, which all plans of the context share, and for inputs. */
 void plait_plan_device_bytes(const plait_plan *plan, int device, uint64_t *out_temporary,

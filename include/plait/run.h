@@ -32,7 +32,8 @@ typedef struct plait_run_options {
 plait_status plait_run_create(plait_run **out, plait_plan *plan, const plait_run_options *options);
 void plait_run_destroy(plait_run *run); /* waits for its steps; accepts NULL */
 
-/* Value of a named dim for the steps that follow, 0 to its bound; at first every dim is at its bound. */
+/* Value of a named dim for the steps that follow, 0 to its bound; at first every dim is at its bound. NOT_FOUND and
+ * OUT_OF_RANGE name the dim. */
 plait_status plait_run_set_dim(plait_run *run, const char *name, int64_t value);
 
 /* Bytes of an input for the next step: from the start, as many as the current dims need (more is an error, fewer leaves
@@ -56,7 +57,8 @@ plait_status plait_run_wait(plait_run *run);
 plait_status plait_run_output(plait_run *run, const char *output, const void **out_bytes,
                               uint64_t *out_size_bytes);
 
-/* Names resolved once, for loops that must not search: an index for the calls below. */
+/* Names resolved once, for loops that must not search: an index for the calls below. NOT_FOUND when the graph has none
+ * of that name. Indices hold as long as the run. */
 plait_status plait_run_dim_index(const plait_run *run, const char *name, int *out_index);
 plait_status plait_run_input_index(const plait_run *run, const char *name, int *out_index);
 plait_status plait_run_output_index(const plait_run *run, const char *name, int *out_index);

@@ -42,6 +42,7 @@ extern "C" {
 /* A chain of steps and its state. */
 typedef struct plait_sampler plait_sampler;
 
+/* Bounds of a chain; LIMIT or INVALID_ARGUMENT beyond. */
 #define PLAIT_SAMPLER_MAX_STEPS 64
 /* Longest history window of a step, in tokens. */
 #define PLAIT_SAMPLER_MAX_HISTORY (1 << 20)
@@ -82,6 +83,7 @@ typedef struct plait_sampler_options {
     size_t n_bias;
 } plait_sampler_options;
 
+/* Sets every field. */
 void plait_sampler_options_default(plait_sampler_options *options);
 
 /* A chain in this order: bias, penalties, DRY, then

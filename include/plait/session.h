@@ -33,6 +33,7 @@ typedef int32_t plait_seq;
  * for a model that was opened dry. */
 plait_status plait_session_create(plait_session **out, plait_model *model);
 void plait_session_destroy(plait_session *session); /* accepts NULL */
+/* Borrowed. */
 plait_model *plait_session_model(const plait_session *session);
 
 /* A session of `model` with the sequences of another one, which may have lost its device: the same numbers, tokens and,
@@ -60,6 +61,7 @@ const plait_token *plait_session_tokens(const plait_session *session, plait_seq 
 
 /* ---- a step ---- */
 
+/* One token of a step. Positions count from 0 in each sequence. */
 typedef struct plait_batch_item {
     plait_token token;
     int64_t position;      /* -1: the next of its sequence; otherwise it must be just that */
@@ -81,7 +83,7 @@ plait_status plait_session_wait(plait_session *session);
 int64_t plait_session_n_outputs(const plait_session *session);
 /* All logits of output `row`: n_vocab floats, borrowed until the next call that computes outputs. */
 plait_status plait_session_logits(plait_session *session, int64_t row, const float **out_logits);
-/* The id of the largest logit, the lowest such id. */
+/* The id of the largest logit, the lowest such id. NaN is never larger than a number. */
 plait_status plait_session_argmax(plait_session *session, int64_t row, plait_token *out_token);
 /* The token that the sampler picks for a row; asks only for the logits that the chain needs. The sampler is not told
  * (plait_sampler_accept). */
@@ -109,7 +111,7 @@ plait_status plait_session_next(plait_session *session, plait_seq seq, plait_sam
 /* ---- trace ---- */
 
 /* Records when each group of nodes ran, layers and outputs alike, in the steps that follow: about max_spans spans, then
- * recording stops. Allocates only here. */
+ * recording stops. Allocates only here. A span is one group on one device. */
 plait_status plait_session_trace_begin(plait_session *session, size_t max_spans);
 /* Ends recording; the spans in the JSON of Chrome's trace viewer. The caller frees *out_json. */
 plait_status plait_session_trace_end(plait_session *session, char **out_json);

@@ -37,6 +37,7 @@ extern "C" {
 /* No such token. */
 #define PLAIT_NO_TOKEN ((plait_token)-1)
 
+/* Both are opaque. A scratch belongs to the tokenizer that it was created for. */
 typedef struct plait_tokenizer plait_tokenizer;
 typedef struct plait_tokenizer_scratch plait_tokenizer_scratch;
 
@@ -90,6 +91,7 @@ typedef enum plait_token_role {
 const char *plait_tokenizer_model(const plait_tokenizer *tokenizer);
 /* Number of tokens; ids are 0 .. n - 1. */
 int32_t plait_tokenizer_n_vocab(const plait_tokenizer *tokenizer);
+/* PLAIT_NO_TOKEN where the vocabulary has none. */
 plait_token plait_tokenizer_role(const plait_tokenizer *tokenizer, plait_token_role role);
 /* What PLAIT_TOKENIZE_ADD_SPECIAL puts in front and behind. */
 bool plait_tokenizer_adds_bos(const plait_tokenizer *tokenizer);
@@ -117,9 +119,11 @@ typedef struct plait_tokens {
     size_t n, capacity;
 } plait_tokens;
 
+/* Frees the ids and leaves an empty list. A zeroed one is accepted. */
 void plait_tokens_deinit(plait_tokens *tokens);
 
-/* Working memory of one thread. */
+/* Working memory of one thread. OUT_OF_MEMORY is the only failure. The caller destroys *out_scratch; NULL may be
+ * destroyed. */
 plait_status plait_tokenizer_scratch_create(plait_tokenizer_scratch **out_scratch,
                                             const plait_tokenizer *tokenizer);
 void plait_tokenizer_scratch_destroy(plait_tokenizer_scratch *scratch);

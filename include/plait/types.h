@@ -82,7 +82,8 @@ plait_status plait_dtype_parse(const char *name, plait_dtype *out_dtype);
 /* Elements and bytes of a block; 0 for unknown numbers. */
 int64_t plait_dtype_block_elems(plait_dtype dtype);
 int64_t plait_dtype_block_bytes(plait_dtype dtype);
-/* True for types with blocks of more than one element. */
+/* True for types with blocks of more than one element. Such types have a row format, so they cannot be cut inside of a
+ * block or have a strided dim 0. */
 bool plait_dtype_quantised(plait_dtype dtype);
 /* Bytes of a row of n_elems elements; -1 when n_elems is negative, no whole number of blocks, or too large. A row of 0
  * elements has 0 bytes. Rows lie one behind the other without padding in files; in device memory strides say where they
@@ -90,7 +91,8 @@ bool plait_dtype_quantised(plait_dtype dtype);
 int64_t plait_dtype_row_bytes(plait_dtype dtype, int64_t n_elems);
 
 /* Tensors have up to four dims; dim 0 is contiguous, as in GGUF. Dims beyond the rank are 1. An index (i0, i1, i2, i3)
- * counts i0 fastest: a weight matrix of k inputs and m outputs has the shape [k, m]. */
+ * counts i0 fastest: a weight matrix of k inputs and m outputs has the shape [k, m]. Four are enough for a batch of
+ * heads of rows, and for caches; shapes are arrays of this size everywhere, with 1 in what is not used. */
 #define PLAIT_MAX_RANK 4
 
 /* A token of a vocabulary: its number, which is its row in the embedding and in the output matrix. Never negative; "no
