@@ -29,6 +29,7 @@ static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
         *out = (plait_tpl_value){.kind = PLAIT_TPL_BUILTIN, .u.builtin = row};
         return true;
     }
+    /* Names are cut at 80 bytes, which may split a character. */
     *out = plait_tpl_undefined_name(r, "'%.*s' is undefined", (int)(name->n_bytes < 80 ? name->n_bytes : 80),
                                     name->bytes);
     return r->status == PLAIT_OK;
@@ -90,6 +91,7 @@ static bool eval_compare(plait_tpl_render *r, const plait_tpl_node *node, plait_
         if (!plait_tpl_eval(r, operand->a, frame, &right)) return false;
         place(r, operand);
         if (!plait_tpl_relation(r, operand->op, left, right, &holds)) return false;
+        /* The middle operand of a chain, evaluated once. */
         left = right;
     }
     *out = plait_tpl_bool(holds);
@@ -252,6 +254,7 @@ bool plait_tpl_eval_filters(plait_tpl_render *r, const plait_tpl_node *node, pla
     if (!node->builtin)
         return plait_tpl_type_error(r, "there is no filter named '%.*s'",
                                     (int)(name->n_bytes < 60 ? name->n_bytes : 60), name->bytes);
+    /* Arguments after the value, as Python evaluates a call. */
     if (!plait_tpl_eval_args(r, node, frame, NULL, &args)) return false;
     place(r, node);
     if (!plait_tpl_step(r, 1) || !plait_tpl_apply(r, node->builtin, self, &args, out)) return false;

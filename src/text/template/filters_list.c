@@ -42,6 +42,7 @@ static bool follow(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *
     while (true) {
         size_t end = from;
         plait_tpl_value part;
+        /* An empty part is the empty key, as Jinja's split gives it. */
         while (end < to && s->bytes[end] != '.') end++;
         if (!path_part(r, s, from, end, &part) || !plait_tpl_get_item(r, v, part, &v)) return false;
         /* Jinja replaces after each part, so the rest of a path goes on from the default. */
@@ -81,6 +82,7 @@ static bool multi_key(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value pa
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
     plait_tpl_value part;
     if (!plait_tpl_list_new(r, PLAIT_TPL_LIST, 1, out)) return false;
+    /* No attribute: the item itself is the key. */
     if (paths.kind != PLAIT_TPL_STRING)
         return get_path(r, v, paths, none, &part) && fold_case(r, case_sensitive, &part) &&
                plait_tpl_list_push(r, out->u.list, part);
@@ -126,6 +128,7 @@ static int select_stage(plait_tpl_render *r, void *state, plait_tpl_value item, 
     return 1;
 }
 
+/* For filters that take any arguments and sort them out themselves. */
 static const plait_tpl_value *named_argument(const plait_tpl_args *args, const char *name) {
     for (size_t i = 0; i < args->n_named; i++)
         if (plait_tpl_str_is(args->names[i], name)) return &args->named[i];
@@ -153,6 +156,7 @@ static bool filter_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     const plait_tpl_value *attribute = named_argument(c->args, "attribute"),
                           *otherwise = named_argument(c->args, "default");
     if (c->args->n_pos == 0 && attribute) {
+        /* Only attribute and default go together. */
         if (c->args->n_named > (otherwise ? 2u : 1u))
             return plait_tpl_type_error(r, "map: unexpected named argument");
         s->by_path = true;
@@ -220,10 +224,12 @@ static bool as_iterator(plait_tpl_render *r, plait_tpl_value list, plait_tpl_val
 
 /* --- the rest --- */
 
+/* A copy: changing it leaves the original alone. Strings become lists of characters. */
 static bool filter_list(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     return plait_tpl_list_from(r, c->self, out);
 }
 
+/* Of everything that has one; a generator has none. */
 static bool filter_length(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t n;
     if (!plait_tpl_length(r, c->self, &n)) return false;
@@ -261,6 +267,7 @@ static bool filter_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     if (c->self.kind == PLAIT_TPL_ITERATOR) {
         plait_tpl_value list;
         if (!plait_tpl_list_from(r, c->self, &list)) return false;
+        /* list_from made it, so it may be turned around in place. */
         plait_tpl_list *l = list.u.list;
         for (size_t i = 0; i < l->n_items / 2; i++) {
             plait_tpl_value t = l->items[i];
@@ -415,6 +422,7 @@ static bool filter_sum(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     plait_tpl_value total = c->v[1].kind == PLAIT_TPL_MISSING ? plait_tpl_int(0) : c->v[1], item;
     plait_tpl_iter it;
     int more;
+    /* Python's sum refuses to start from a string too. */
     if (total.kind == PLAIT_TPL_STRING) return plait_tpl_type_error(r, "sum: strings are joined with join");
     if (!plait_tpl_iterate(r, c->self, &it)) return false;
     while ((more = plait_tpl_next(r, &it, &item)) > 0)
@@ -466,6 +474,7 @@ static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     if (slices == 0) return plait_tpl_type_error(r, "division by zero");
     int64_t n = (int64_t)all.u.list->n_items;
     for (int64_t i = 0; i < slices; i++) {
+        /* Steps bound `slices`, which may be far more than there are items. */
         int64_t take = n / slices + (i < n % slices);
         if (!plait_tpl_step(r, 1) || !plait_tpl_list_new(r, PLAIT_TPL_LIST, (size_t)take + 1, &part) ||
             !plait_tpl_list_push(r, list.u.list, part))
@@ -518,6 +527,7 @@ static bool filter_groupby(plait_tpl_render *r, const plait_tpl_call *c, plait_t
         }
         if (!plait_tpl_list_push(r, members.u.list, items.u.list->items[at])) return false;
     }
+    /* The last group is open when the loop ends. */
     if (n && !close_group(r, c, groups.u.list, key, members)) return false;
     *out = groups;
     return true;
@@ -527,6 +537,7 @@ static bool filter_groupby(plait_tpl_render *r, const plait_tpl_call *c, plait_t
 static bool filter_random(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t n;
     if (!plait_tpl_length(r, c->self, &n)) return false;
+    /* As for first and last. */
     if (n == 0) return *out = plait_tpl_undefined("no random item, sequence was empty"), true;
     /* They have a length but no positions. */
     if (c->self.kind == PLAIT_TPL_DICT || c->self.kind == PLAIT_TPL_VIEW)

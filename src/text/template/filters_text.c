@@ -23,6 +23,7 @@ static bool int_or(plait_tpl_render *r, const plait_tpl_call *c, int i, const ch
     return !given(c, i) || plait_tpl_as_int(r, c->v[i], what, out);
 }
 
+/* Full case mapping: one character may become several. */
 static bool filter_upper(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_case(r, s, PLAIT_TPL_UPPER, out);
@@ -71,6 +72,7 @@ static bool filter_trim(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_str_strip(r, s, chars, true, true, out);
 }
 
+/* Arguments become text first, unlike those of the method of that name. */
 static bool filter_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *old, *with;
     int64_t count = -1;
@@ -83,6 +85,7 @@ static bool filter_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     return plait_tpl_str_replace(r, s, old, with, count, out);
 }
 
+/* Markup stays markup. */
 static bool filter_string(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     if (!plait_tpl_to_str(r, c->self, &s)) return false;
@@ -97,6 +100,7 @@ static bool filter_safe(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_with_markup(r, s, true, out);
 }
 
+/* `safe` text is escaped once only. */
 static bool filter_escape(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     return plait_tpl_to_str(r, c->self, &s) && plait_tpl_str_escape(r, s, out);
@@ -110,6 +114,7 @@ static bool filter_forceescape(plait_tpl_render *r, const plait_tpl_call *c, pla
            plait_tpl_str_escape(r, plain.u.string, out);
 }
 
+/* 80 is Jinja's default width. */
 static bool filter_center(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s;
     int64_t width;
@@ -128,6 +133,7 @@ static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
         by = c->v[0].u.string;
     else if (!int_or(r, c, 0, "indent", 4, &width))
         return false;
+    /* `first` indents the first line too, `blank` empty lines. */
     bool first = given(c, 1) && plait_tpl_truth(c->v[1]), blank = given(c, 2) && plait_tpl_truth(c->v[2]);
     plait_tpl_builder_init(&spaces, r);
     /* No spaces for a width below 0. */
@@ -142,6 +148,7 @@ static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
         if (at > 0 && (blank || end > at)) plait_tpl_put_str(&b, by);
         plait_tpl_put_slice(&b, s, at, end);
         if (!plait_tpl_step(r, 1)) return false;
+        /* The last line has no line end. */
         if (end == s->n_bytes) break;
         if (next == s->n_bytes) { /* the text ends with a line end: one more, empty line */
             plait_tpl_put(&b, "\n", 1, plait_tpl_str_mark(s, s->n_bytes - 1));
@@ -169,12 +176,14 @@ static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_
     leeway = 5;
     if (given(c, 3) && c->v[3].kind != PLAIT_TPL_NONE && !plait_tpl_as_int(r, c->v[3], "truncate", &leeway))
         return false;
+    /* Both are assertions in Jinja. */
     if (length < (int64_t)end->n_chars || leeway < 0)
         return plait_tpl_type_error(r, "truncate: the length must be at least that of the end");
     if (n <= length || n - length <= leeway) return *out = c->self, true;
     if (!plait_tpl_as_str(r, c->self, "truncate", &s)) return false;
     /* The end counts for the length. */
     size_t cut = plait_tpl_str_byte_of(s, (size_t)(length - (int64_t)end->n_chars));
+    /* A space and no other white space, as Jinja's rsplit(" "). */
     plait_tpl_str space = {.bytes = " ", .n_bytes = 1, .n_chars = 1};
     size_t at = kill ? SIZE_MAX : plait_tpl_str_rfind(s, &space, 0, cut);
     return plait_tpl_str_sub(r, s, 0, at == SIZE_MAX ? cut : at, &part) &&
@@ -188,6 +197,7 @@ static bool filter_wordcount(plait_tpl_render *r, const plait_tpl_call *c, plait
     bool inside = false;
     if (!plait_tpl_to_str(r, c->self, &s) || !plait_tpl_step(r, s->n_bytes >> 6)) return false;
     for (size_t at = 0; at < s->n_bytes;) {
+        /* A word is counted where it begins. */
         bool word = plait_tpl_is_word(plait_tpl_str_next(s, &at));
         n += word && !inside;
         inside = word;
@@ -228,6 +238,7 @@ static void put_quoted(plait_tpl_builder *b, const plait_tpl_str *s, bool for_qu
             snprintf(text, sizeof text, "+");
         else
             snprintf(text, sizeof text, "%%%02X", ch);
+        /* All three characters of an escape have the byte's origin. */
         plait_tpl_put_text(b, text, plait_tpl_str_mark(s, i));
     }
 }
@@ -249,6 +260,7 @@ static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait
         put_quoted(&b, s, false);
         return plait_tpl_finish(&b, out);
     }
+    /* Mappings go by their items. */
     plait_tpl_view *view = plait_tpl_alloc(r, 1, sizeof *view);
     if (!view) return false;
     if (v.kind == PLAIT_TPL_DICT) {
@@ -407,6 +419,7 @@ static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, 
     if (number.kind == PLAIT_TPL_NONE) return plait_tpl_type_error(r, "filesizeformat: expected a number");
     double bytes = plait_tpl_as_double(number);
     if (bytes == 1) return plait_tpl_str_text(r, "1 Byte", out);
+    /* Also negative sizes, as in Jinja. */
     if (bytes < base) {
         snprintf(text, sizeof text, "%.0f Bytes", trunc(bytes));
         return plait_tpl_str_text(r, text, out);
@@ -422,6 +435,7 @@ static bool filter_pprint(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_pformat(r, c->self, out);
 }
 
+/* Separators have to be strings. */
 static bool style_text(plait_tpl_render *r, plait_tpl_value v, const char *what, const plait_tpl_str **out) {
     return plait_tpl_as_str(r, v, what, out);
 }
@@ -434,6 +448,7 @@ static bool filter_tojson(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     /* ensure_ascii is off unless asked for, which transformers sets and Jinja itself does not. */
     plait_tpl_json_style style = {.ascii = given(c, 0) && plait_tpl_truth(c->v[0]),
                                   .sort_keys = given(c, 3) && plait_tpl_truth(c->v[3])};
+    /* json.dumps takes the text of an indent as well as its width. */
     if (given(c, 1) && c->v[1].kind == PLAIT_TPL_STRING) {
         style.indent = c->v[1].u.string;
     } else if (given(c, 1) && c->v[1].kind != PLAIT_TPL_NONE) {

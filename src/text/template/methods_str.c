@@ -185,6 +185,7 @@ static bool method_splitlines(plait_tpl_render *r, const plait_tpl_call *c, plai
 static bool partition(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c), *by;
     if (!plait_tpl_as_str(r, c->v[0], "partition", &by)) return false;
+    /* Python's ValueError. */
     if (by->n_bytes == 0) return plait_tpl_type_error(r, "partition: empty separator");
     size_t at =
         from_right ? plait_tpl_str_rfind(s, by, 0, s->n_bytes) : plait_tpl_str_find(s, by, 0, s->n_bytes);
@@ -219,6 +220,7 @@ static bool method_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     if (!plait_tpl_iterate(r, c->v[0], &it)) return false;
     while ((more = plait_tpl_next(r, &it, &v)) > 0) {
         if (!plait_tpl_as_str(r, v, "join: item", &part)) return false;
+        /* In front of all but the first, so one item stands alone. */
         if (n++) plait_tpl_put_str(&b, self(c));
         if (self(c)->markup) {
             if (!plait_tpl_str_escape(r, part, &v)) return false;
@@ -240,6 +242,7 @@ static bool window(plait_tpl_render *r, const plait_tpl_call *c, size_t *from, s
     *void_range = start > n;
     plait_tpl_clamp(n, &start, &stop);
     *void_range = *void_range || start > stop;
+    /* Both walks are paid for by the step below. */
     *from = plait_tpl_str_byte_of(self(c), (size_t)start);
     *to = plait_tpl_str_byte_of(self(c), (size_t)stop);
     return plait_tpl_step(r, self(c)->n_bytes >> 6);
@@ -254,6 +257,7 @@ static bool find(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, 
     if (!plait_tpl_as_str(r, c->v[0], "find", &part) || !window(r, c, &from, &to, &crossed)) return false;
     if (!crossed)
         at = from_right ? plait_tpl_str_rfind(s, part, from, to) : plait_tpl_str_find(s, part, from, to);
+    /* The two words differ in Python only in this. */
     if (at == SIZE_MAX && must) return plait_tpl_type_error(r, "substring not found");
     *out = plait_tpl_int(at == SIZE_MAX ? -1 : (int64_t)plait_tpl_str_char_of(s, at));
     return true;
@@ -296,6 +300,7 @@ static bool method_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
 
 /* Whether bytes [from, to) begin or end with `part`; valid UTF-8 on both sides makes bytes enough. */
 static bool edge_is(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to, bool at_end) {
+    /* from <= to, since the window does not cross. */
     if (part->n_bytes > to - from) return false;
     return memcmp(s->bytes + (at_end ? to - part->n_bytes : from), part->bytes, part->n_bytes) == 0;
 }
@@ -361,6 +366,7 @@ bool plait_tpl_center(plait_tpl_render *r, const plait_tpl_str *s, int64_t width
     plait_tpl_builder b;
     const plait_tpl_str *whole;
     int64_t used = (int64_t)s->n_chars, pad = width > used ? width - used : 0;
+    /* What is not left of the text is right of it. */
     int64_t left = align == '>' ? pad : align == '^' ? pad / 2 + (pad & width & 1) : 0;
     plait_tpl_builder_init(&b, r);
     plait_tpl_put_repeat(&b, fill, left, 0);
@@ -375,6 +381,7 @@ static bool pad(plait_tpl_render *r, const plait_tpl_call *c, char align, plait_
     uint32_t fill = ' ';
     const plait_tpl_str *with, *whole;
     if (!plait_tpl_as_int(r, c->v[0], "width", &width)) return false;
+    /* Spaces of the template's own. */
     if (c->v[1].kind == PLAIT_TPL_MISSING) return plait_tpl_center(r, self(c), width, fill, align, out);
     if (!plait_tpl_as_str(r, c->v[1], "fill character", &with)) return false;
     if (with->n_chars != 1)
@@ -434,6 +441,7 @@ static bool method_expandtabs(plait_tpl_render *r, const plait_tpl_call *c, plai
             continue;
         }
         plait_tpl_put_slice(&b, s, at, next);
+        /* A column for each character, however wide it looks. */
         column = code == '\n' || code == '\r' ? 0 : column + 1;
     }
     return plait_tpl_step(r, s->n_bytes >> 6) && plait_tpl_finish(&b, out) && keep_markup(r, c, out);

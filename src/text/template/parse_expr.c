@@ -205,6 +205,7 @@ static plait_tpl_node *parse_concat(plait_tpl_parser *p) {
 static plait_tpl_node *parse_subscript(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_peek(p);
     plait_tpl_node *first = NULL;
+    /* A slice may begin without its first part. */
     if (!plait_tpl_at_op(p, ":")) {
         first = parse_cond(p);
         if (!first || !plait_tpl_at_op(p, ":")) return first;
@@ -228,6 +229,7 @@ static plait_tpl_node *parse_index(plait_tpl_parser *p, plait_tpl_node *node) {
                    **tail = NULL;
     if (!n) return NULL;
     n->a = node;
+    /* x[] has no meaning. */
     if (plait_tpl_at_op(p, "]")) return plait_tpl_syntax(p, "an index");
     for (;;) {
         plait_tpl_node *index = parse_subscript(p);
@@ -296,8 +298,10 @@ static bool add_argument(plait_tpl_parser *p, plait_tpl_node *call, plait_tpl_no
     const plait_tpl_token *at = plait_tpl_peek(p);
     const plait_tpl_token *next = plait_tpl_peek_next(p);
     if (plait_tpl_at_op(p, "*") || plait_tpl_at_op(p, "**")) {
+        /* "**" is one token of two characters. */
         bool two = at->op[1] != 0;
         plait_tpl_take(p);
+        /* One of each, and ** ends the list. */
         if (call->stars || (!two && call->star)) return plait_tpl_syntax(p, "no further arguments");
         plait_tpl_node *n = parse_cond(p);
         *(two ? &call->stars : &call->star) = n;
@@ -314,6 +318,7 @@ static bool add_argument(plait_tpl_parser *p, plait_tpl_node *call, plait_tpl_no
         *named_tail = &n->next;
         return (n->a = parse_cond(p)) != NULL;
     }
+    /* Python allows positional ones behind *; Jinja does not. */
     if (call->named || call->star) return plait_tpl_syntax(p, "a named argument");
     plait_tpl_node *n = parse_cond(p);
     if (!n) return false;
@@ -396,6 +401,7 @@ static plait_tpl_node *parse_test(plait_tpl_parser *p, plait_tpl_node *node) {
         append(n, &tail, argument);
     }
     if (!negated) return n;
+    /* NULL after a failure, which is the caller's NULL too. */
     plait_tpl_node *negation = plait_tpl_node_new(p, PLAIT_TPL_N_NOT, at);
     if (negation) negation->a = n;
     return negation;
@@ -492,9 +498,11 @@ static plait_tpl_node *parse_name(plait_tpl_parser *p, bool with_ns) {
     if (!n) return NULL;
     n->value = none ? plait_tpl_none() : yes || no ? plait_tpl_bool(yes) : at->value;
     if (n->kind == PLAIT_TPL_N_CONST) return n;
+    /* Also in expressions that never run: the macro takes the argument then. */
     if (plait_tpl_str_is(name, "caller")) p->uses |= PLAIT_TPL_USES_CALLER;
     if (plait_tpl_str_is(name, "kwargs")) p->uses |= PLAIT_TPL_USES_KWARGS;
     if (plait_tpl_str_is(name, "varargs")) p->uses |= PLAIT_TPL_USES_VARARGS;
+    /* One level only: set ns.a.b is refused. */
     if (with_ns && plait_tpl_skip_op(p, ".")) {
         const plait_tpl_token *attribute = plait_tpl_expect_name(p);
         if (!attribute) return NULL;

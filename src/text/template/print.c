@@ -1,5 +1,10 @@
-/* str(), repr(), json.dumps and pprint.pformat. Invariant: numbers and punctuation that come with a container from the
- * variables are marked as foreign like the container's strings; those that a template computed are its own. */
+/* str(), repr() and json.dumps. Invariant: numbers and punctuation that come with a container from the
+ * variables are marked as foreign like the container's strings; those that a template computed are its own. Not
+ * here: the lines of pprint (pformat.c), formats with a width (format.c).
+ *
+ *    str()        strings bare, undefined as nothing, all else as repr
+ *    repr()       Python's, also inside of every container
+ *    JSON         json.dumps as transformers calls it; only what JSON has a form for */
 #include "text/template/print.h"
 
 #include "base/strbuf.h"
@@ -29,6 +34,7 @@ size_t plait_tpl_float_repr(double value, char *out) {
     n = 0;
     for (p += negative; *p && *p != 'e'; p++)
         if (*p != '.' && n < 20) digits[n++] = *p;
+    /* "%.*e" always writes an exponent for finite numbers. */
     if (*p == 'e') exponent = atoi(p + 1);
     /* From here n counts digits without zeros at the end. */
     while (n > 1 && digits[n - 1] == '0') n--;
@@ -60,11 +66,13 @@ size_t plait_tpl_float_repr(double value, char *out) {
     return (size_t)(o - out);
 }
 
+/* 64 bits in decimal need 20 characters. */
 static void put_int(plait_tpl_builder *b, int64_t i, uint8_t foreign) {
     char text[24];
     plait_tpl_put(b, text, (size_t)snprintf(text, sizeof text, "%" PRId64, i), foreign);
 }
 
+/* See plait_tpl_float_repr for the room. */
 static void put_float(plait_tpl_builder *b, double f, uint8_t foreign) {
     char text[40];
     plait_tpl_put(b, text, plait_tpl_float_repr(f, text), foreign);
@@ -75,6 +83,7 @@ static void put_float(plait_tpl_builder *b, double f, uint8_t foreign) {
 static void put_repr_char(plait_tpl_builder *b, const plait_tpl_str *s, size_t at, size_t next, uint32_t c,
                           char quote, bool ascii) {
     char text[16];
+    /* An escape has the origin of the character that it stands for. */
     uint8_t foreign = plait_tpl_str_mark(s, at);
     if (c == (uint32_t)quote || c == '\\')
         snprintf(text, sizeof text, "\\%c", (char)c);
@@ -134,6 +143,7 @@ static void put_dict(plait_tpl_builder *b, const plait_tpl_dict *d, uint8_t fore
 
 /* A view prints what its dict holds at this moment. */
 static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t foreign) {
+    /* In the order of plait_tpl_view_part. */
     static const char *const names[] = {"dict_keys([", "dict_values([", "dict_items(["};
     const plait_tpl_dict *d = view->dict;
     foreign |= d->foreign;
@@ -153,6 +163,7 @@ static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t f
  * input gives equal text. */
 static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
     char text[96];
+    /* Stays 0 when the length fails, which the builder remembers. */
     int64_t n = 0;
     switch (v.kind) {
     case PLAIT_TPL_RANGE:
@@ -175,6 +186,7 @@ static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
         break;
     case PLAIT_TPL_MACRO:
         plait_tpl_put_text(b, "<Macro ", 0);
+        /* The other kind is a call block, which has no name. */
         if (v.u.macro->node->kind == PLAIT_TPL_N_MACRO)
             plait_tpl_put_str_repr(b, v.u.macro->node->value.u.string, false);
         else
@@ -189,6 +201,7 @@ static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
 
 /* The level bounds recursion, also for a list that contains itself; Python would print [...] there. */
 void plait_tpl_put_repr(plait_tpl_builder *b, plait_tpl_value v, uint8_t foreign) {
+    /* Values may be deep or wide, so a failure is looked for before each. */
     if (b->failed) return;
     if (!plait_tpl_step(b->r, 1) || !plait_tpl_enter(b->r)) {
         b->failed = true;
@@ -258,12 +271,14 @@ static void put_json_string(json_printer *j, const plait_tpl_str *s) {
         if (known)
             snprintf(text, sizeof text, "\\%c", to[known - from]);
         else if (c >= 0x10000 && j->style->ascii)
+            /* A surrogate pair: JSON's escapes have 16 bits. */
             snprintf(text, sizeof text, "\\u%04x\\u%04x", (unsigned)(0xD800 + ((c - 0x10000) >> 10)),
                      (unsigned)(0xDC00 + ((c - 0x10000) & 0x3FF)));
         else if (c < 0x20 || (c >= 0x7F && j->style->ascii))
             snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
         else
             continue;
+        /* [plain, at) needed no escapes. */
         plait_tpl_put_slice(b, s, plain, at);
         plait_tpl_put_text(b, text, plait_tpl_str_mark(s, at));
         plain = next;
@@ -281,11 +296,13 @@ static void json_line(json_printer *j, uint8_t foreign) {
     for (size_t i = 0; i < j->level && !j->b->failed; i++) plait_tpl_put_str(j->b, j->style->indent);
 }
 
+/* The separators of tojson come from the template and have marks of their own. */
 static void json_separator(json_printer *j, const plait_tpl_str *s, uint8_t foreign) {
     /* Separators of the template's own become foreign inside of foreign containers, as other punctuation does. */
     plait_tpl_put(j->b, s->bytes, s->n_bytes, foreign | plait_tpl_str_any_foreign(s));
 }
 
+/* A tuple has the form of a list. */
 static bool put_json_list(json_printer *j, const plait_tpl_list *list, uint8_t foreign) {
     foreign |= list->foreign;
     plait_tpl_put(j->b, "[", 1, foreign);
@@ -337,6 +354,7 @@ static bool put_json_dict(json_printer *j, const plait_tpl_dict *d, uint8_t fore
     j->level++;
     for (size_t i = 0; i < d->n_entries; i++) {
         const plait_tpl_entry *e =
+            /* Without sort_keys in the order of the dict. */
             &d->entries[order.kind == PLAIT_TPL_LIST ? (size_t)order.u.list->items[i].u.integer : i];
         if (i) json_separator(j, j->style->item_separator, foreign);
         json_line(j, foreign);
