@@ -368,8 +368,8 @@ plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsig
     plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
     if (plait_operand_elems(&expected) <= 0) return PLAIT_OK;
     if (!limits && plait_dtype_quantised(expected.dtype)) return same_blocks(&actual, &expected);
-    float *row = plait_alloc_array((size_t)expected.dims[0], 2 * sizeof *row),
-          *other = row + expected.dims[0];
+    float *row = plait_alloc_array((size_t)expected.dims[0], 2 * sizeof *row);
+    float *other = row ? row + expected.dims[0] : NULL;
     plait_status status = row ? PLAIT_OK : plait_error_memory("conformance", (uint64_t)expected.dims[0] * 8);
     PLAIT_REF_ROWS(&expected, i1, i2, i3) {
         if (status != PLAIT_OK) break;

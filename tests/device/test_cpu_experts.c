@@ -132,6 +132,9 @@ static void columns_are_those_of_matmul(void **state) {
                  {19, 2, 11, EXPERTS - 1, false},
                  {16, 2, 40, 1, true}};
     int n_ways = 0;
+    /* A column longer than a tile, dense and quantised, within a thread's scratch. */
+    const case_of wide = {PLAIT_Q4_0, 16384, 16, 2, 1, true, false, EXPERTS};
+    check_case(&wide, &n_ways);
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++) {
         if (!plait_dtype_known(d) || !is_float((plait_dtype)d)) continue;
         int64_t k = plait_dtype_block_elems((plait_dtype)d) > 64 ? 256 : 192;

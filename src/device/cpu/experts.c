@@ -80,8 +80,9 @@ static layout layout_of(const plait_op_use *use, char *scratch, int n_threads) {
     l.columns = scratch + columns;
     l.threads = scratch + threads;
     l.product_bytes = plait_cpu_product_thread_bytes(l.w, PLAIT_ENCODING_FILE);
-    l.thread_bytes =
-        l.product_bytes + round_up((size_t)plait_max_i64(TILE_FLOATS, l.w->dims[0]) * sizeof(float));
+    size_t dense = (size_t)l.w->dims[0] * sizeof(float), quantised = l.quantises ? column_bytes(&l) : 0;
+    size_t column = round_up(dense) + quantised, tile = TILE_FLOATS * sizeof(float);
+    l.thread_bytes = l.product_bytes + round_up(column > tile ? column : tile);
     l.total = threads + (size_t)n_threads * l.thread_bytes;
     return l;
 }
@@ -184,7 +185,7 @@ static void fill_token(const plait_cpu_call *call, const layout *l, int64_t n, i
         if (!column || !shared) {
             column = dense_column(l, u, n, room);
             if (shared && l->quantises && l->n_used > 1) {
-                quantised = room + l->w->dims[0];
+                quantised = (char *)room + round_up((size_t)l->w->dims[0] * sizeof(float));
                 plait_cpu_quantise(call->features, column, 0, l->w->dims[0], 1, 0, 1, quantised);
             }
         }

@@ -211,6 +211,25 @@ static plait_status judge(const plait_monitor_call *call, const plait_monitor_bu
     return PLAIT_OK;
 }
 
+static void open_window(plait_monitor_buffer *window, plait_monitor_buffer *whole, uint64_t part) {
+    window->whole = whole;
+    window->part = part;
+    window->next_window = whole->windows;
+    whole->windows = window;
+}
+
+/* Either side may end first, a whole before its windows only by a breach of the caller's; nobody keeps the address of who
+ * has ended. */
+static void close_windows(plait_monitor_buffer *buffer) {
+    for (plait_monitor_buffer *w = buffer->windows; w; w = w->next_window) w->whole = NULL;
+    buffer->windows = NULL;
+    if (!buffer->whole) return;
+    plait_monitor_buffer **link = &buffer->whole->windows;
+    while (*link != buffer) link = &(*link)->next_window;
+    *link = buffer->next_window;
+    buffer->whole = NULL;
+}
+
 /* From here on it is an object. An import of memory that lies within a buffer of ours is a window onto it: accesses are
  * noted there, or two windows onto the same bytes would not know of each other. */
 static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_buffer *buffer,
@@ -223,8 +242,7 @@ static plait_status begin_buffer(const plait_monitor_call *call, plait_monitor_b
     /* Only when all of it lies in one living buffer; otherwise it is host memory of its own. */
     if (buffer->imported && host) {
         const plait_monitor_mapped *row = mapped_at(monitor, (uint64_t)(uintptr_t)host, size_bytes);
-        buffer->whole = row ? row->buffer : NULL;
-        buffer->part = row ? (uint64_t)(uintptr_t)host - row->begin : 0;
+        if (row) open_window(buffer, row->buffer, (uint64_t)(uintptr_t)host - row->begin);
     }
     plait_status status = add_mapped(monitor, buffer);
     if (status == PLAIT_OK) plait_monitor_object_begin(call, PLAIT_OBJECT_BUFFER, &buffer->object);
@@ -297,6 +315,7 @@ plait_status plait_monitor_buffer_import(plait_device *device, void *host, uint6
 /* Everything but the struct, which stays in its ring or the quarantine. */
 void plait_monitor_buffer_release(plait_monitor_buffer *buffer) {
     remove_mapped(buffer->object.device->monitor, buffer);
+    close_windows(buffer);
     free_inner(buffer);
 }
 
@@ -309,6 +328,7 @@ void plait_monitor_buffer_destroy(plait_buffer *base) {
     plait_monitor_lock(monitor);
     if (plait_monitor_object_check(&call, &buffer->object) == PLAIT_OK) {
         remove_mapped(monitor, buffer);
+        close_windows(buffer);
         if (plait_monitor_object_idle(&call, &buffer->object) == PLAIT_OK) {
             plait_monitor_check_guards(&call, buffer);
             plait_monitor_buffer_release(buffer);
@@ -375,7 +395,7 @@ plait_status plait_monitor_check_written(const plait_monitor_call *call, plait_m
     uint64_t first, last;
     char name[160];
     /* A window onto a living buffer: the answer is that one's. */
-    if (buffer->whole && buffer->whole->object.alive)
+    if (buffer->whole)
         return plait_monitor_check_written(call, buffer->whole, begin + buffer->part, end + buffer->part,
                                            what);
     while (plait_monitor_shadow_unwritten(&buffer->shadow, begin, end, &first, &last)) {
@@ -401,7 +421,7 @@ plait_status plait_monitor_touch(const plait_monitor_call *call, plait_monitor_b
     bool wrote;
     uint64_t at;
     if (begin >= end) return PLAIT_OK;
-    if (buffer->whole && buffer->whole->object.alive) {
+    if (buffer->whole) {
         plait_monitor_object_use(monitor, &buffer->whole->object, mark);
         return plait_monitor_touch(call, buffer->whole, begin + buffer->part, end + buffer->part, write,
                                    clock, mark, what);

@@ -337,8 +337,6 @@ typedef struct twins {
     const plait_monitor_call *call;
     plait_monitor_contents *contents;
     plait_monitor_buffer *from, *to; /* NULL: host memory, by address */
-    plait_monitor_area from_area;
-    uint64_t piece;
     const char *what;
 } twins;
 

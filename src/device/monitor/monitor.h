@@ -122,9 +122,11 @@ struct plait_monitor_buffer {
     uint64_t tail_bytes; /* guard behind the end in memory that is not mapped: the inner buffer is larger */
     bool imported, patterned;
     uint64_t aliased; /* launch that named it last, to find a buffer in two slots */
-    plait_monitor_buffer
-        *whole; /* an import of a part of this buffer: accesses are that one's, at `part`. NULL: none */
+    plait_monitor_buffer *
+        whole; /* an import of a part of this buffer: accesses are that one's, at `part`. NULL: none, or no more */
     uint64_t part;
+    plait_monitor_buffer *windows,
+        *next_window; /* imports of parts of this one; the next one onto the same */
     plait_monitor_shadow shadow;
 };
 

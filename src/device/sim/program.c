@@ -133,15 +133,26 @@ static void add_scratch(plait_program *program, const plait_prepared *prepared) 
         size_t before = program->n_ranges;
         add_range(program, group->scratch_slot, group->scratch_offset, group->scratch_bytes, true);
         if (program->n_ranges == before) continue;
+        program->n_scratch++;
         if (g == 0) program->scratch[0] = program->ranges[before];
         if (g + 1 == prepared->n_groups) program->scratch[1] = program->ranges[before];
     }
 }
 
-/* The arrays have room for every operand and every group's scratch; a program of no nodes has none. */
+/* An update changes operands; groups and their scratch stay where they are. */
+static void keep_scratch(plait_program *program, const plait_program *before) {
+    const plait_sim_range *from = before->ranges + before->n_ranges - before->n_scratch;
+    for (size_t i = 0; i < before->n_scratch; i++) program->ranges[program->n_ranges++] = from[i];
+    program->n_scratch = before->n_scratch;
+    memcpy(program->scratch, before->scratch, sizeof program->scratch);
+}
+
+/* Scratch is that of the prepared groups, or, without them, of the program `before` that is updated. The arrays have room
+ * for every operand and every group's scratch; a program of no nodes has none. */
 static plait_status describe(plait_program *program, const plait_segment *segment,
-                             const plait_prepared *prepared) {
-    size_t n_nodes = (size_t)segment->n_nodes, n_groups = prepared ? (size_t)prepared->n_groups : 0;
+                             const plait_prepared *prepared, const plait_program *before) {
+    size_t n_nodes = (size_t)segment->n_nodes;
+    size_t n_groups = prepared ? (size_t)prepared->n_groups : before->n_scratch;
     size_t n_ranges = n_nodes * (PLAIT_MAX_INPUTS + PLAIT_MAX_OUTPUTS) + n_groups;
     program->n_slots = segment->n_slots;
     program->n_dims = segment->n_dims;
@@ -150,7 +161,10 @@ static plait_status describe(plait_program *program, const plait_segment *segmen
     if (!program->ranges || !program->costs)
         return plait_error_memory("program", n_ranges * sizeof *program->ranges);
     for (int i = 0; i < segment->n_nodes; i++) add_node(program, &segment->nodes[i]);
-    if (prepared) add_scratch(program, prepared);
+    if (prepared)
+        add_scratch(program, prepared);
+    else
+        keep_scratch(program, before);
     return PLAIT_OK;
 }
 
@@ -162,7 +176,7 @@ static plait_status compile(plait_sim_device *device, plait_program *program, co
                             const plait_prepared *prepared) {
     PLAIT_TRY(plait_sim_alive(device));
     PLAIT_TRY(plait_sim_count(device, PLAIT_SIM_FAIL_COMPILE));
-    PLAIT_TRY(describe(program, segment, prepared));
+    PLAIT_TRY(describe(program, segment, prepared, NULL));
     return plait_error_context(
         device->inner->vtable->compile(device->inner, segment, prepared, &program->inner), "%s",
         device->base.name);
@@ -199,7 +213,7 @@ plait_status plait_sim_program_update(plait_device *base, plait_program *program
     plait_program changed = {0};
     PLAIT_TRY(plait_sim_alive(device));
     PLAIT_TRY(plait_sim_offers(device, PLAIT_SIM_NO_UPDATE));
-    plait_status status = describe(&changed, segment, NULL);
+    plait_status status = describe(&changed, segment, NULL, program);
     if (status == PLAIT_OK)
         status =
             device->inner->vtable->program_update(device->inner, program->inner, segment, nodes, n_nodes);

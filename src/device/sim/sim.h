@@ -80,6 +80,7 @@ struct plait_program {
     plait_program *inner; /* Owned. */
     int n_slots, n_dims;
     size_t n_ranges, n_costs;
+    size_t n_scratch;           /* the last of the ranges: scratch of groups */
     plait_sim_range scratch[2]; /* of the first group and of the last: dead before a launch, and after it */
     plait_sim_range *ranges;    /* Owned. */
     plait_sim_cost *costs;      /* Owned. */
