@@ -219,6 +219,34 @@ static void greedy_trie(void **state) {
     plait_tokenizer_destroy(t);
 }
 
+/* Tokens that are parts of a character, in all models: a character gives an id for each of its bytes at most, and in
+ * WordPiece, which makes room for one id a character, such tokens match nothing. The text is far longer than what room
+ * is made in advance. */
+static void parts_of_characters(void **state) {
+    (void)state;
+    static const char *const models[] = {"gpt2", "gemma4", "llama", "t5", "bert", "rwkv"};
+    enum { CHARS = 3000 };
+    for (size_t i = 0; i < CHARS; i++) memcpy(long_text + 3 * i, "\xE4\xB8\xAD", 3);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        start(models[i]);
+        static const char *const parts[] = {"\xE2\x96\x81\xE4", "\xE4", "\xB8", "\xAD"};
+        for (size_t k = 0; k < 4; k++) synthetic_add(&v, parts[k], strlen(parts[k]), PLAIT_TOKEN_NORMAL, -4);
+        plait_tokenizer *t = accepted(NULL);
+        plait_tokenizer_scratch *s = NULL;
+        plait_tokens ids = {0};
+        assert_int_equal(plait_tokenizer_scratch_create(&s, t), PLAIT_OK);
+        /* Twice: the second time small pieces come out of the cache. */
+        for (int round = 0; round < 2; round++) {
+            ids.n = 0;
+            assert_int_equal(plait_tokenize(t, s, long_text, 3 * CHARS, 0, &ids), PLAIT_OK);
+            assert_true(ids.n <= (strcmp(models[i], "bert") == 0 ? 0 : 3 * CHARS + 3));
+        }
+        plait_tokens_deinit(&ids);
+        plait_tokenizer_scratch_destroy(s);
+        plait_tokenizer_destroy(t);
+    }
+}
+
 static void no_vocabulary(void **state) {
     (void)state;
     memset(&v, 0, sizeof v);
@@ -280,7 +308,7 @@ int main(void) {
         cmocka_unit_test(contradictions), cmocka_unit_test(limits),
         cmocka_unit_test(oddities),       cmocka_unit_test(unused_tokens_are_taken_apart),
         cmocka_unit_test(greedy_trie),    cmocka_unit_test(no_vocabulary),
-        cmocka_unit_test(wrong_calls),
+        cmocka_unit_test(wrong_calls),    cmocka_unit_test(parts_of_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

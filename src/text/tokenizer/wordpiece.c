@@ -14,7 +14,8 @@
 enum { BEGINS = 1, CONTINUES = 2 };
 
 /* A token of nothing but the mark stands for no text. Longer tokens than the buffer cannot match a word of 100
- * characters anyway. */
+ * characters anyway. One that is not UTF-8 cannot match whole characters and is left out: words are cut between
+ * characters only, hence never into more ids than characters. */
 plait_status plait_tok_wordpiece_load(plait_tokenizer *t) {
     PLAIT_TRY(plait_tok_trie_init(&t->trie));
     char key[PLAIT_TOK_MAX_MERGE_BYTES + 1];
@@ -24,7 +25,7 @@ plait_status plait_tok_wordpiece_load(plait_tokenizer *t) {
         if (n == 0 || n > PLAIT_TOK_MAX_MERGE_BYTES || !(t->flags[id] & PLAIT_TOK_MERGEABLE)) continue;
         bool begins = n >= 3 && memcmp(text, "\xE2\x96\x81", 3) == 0;
         uint32_t skip = begins ? 3 : 0;
-        if (n == skip) continue;
+        if (n == skip || !plait_utf8_valid(text + skip, n - skip)) continue;
         key[0] = begins ? BEGINS : CONTINUES;
         memcpy(key + 1, text + skip, n - skip);
         PLAIT_TRY(plait_tok_trie_add(&t->trie, key, n - skip + 1, &node));
@@ -109,7 +110,8 @@ static bool is_alone(uint32_t c, utf8proc_category_t category) {
 }
 
 /* Decomposing first makes accents marks of their own, which are then dropped; lower case comes after it, one character
- * at a time. */
+ * at a time. One id a character at most, so emitting needs no check afterwards: a word gives as many as it has
+ * characters, or the unknown token. */
 plait_status plait_tok_encode_wordpiece(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     size_t n;
     word w = {.n_bytes = 0};
