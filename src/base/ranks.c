@@ -2,10 +2,10 @@
  * of a level is set exactly when the word below it, at its place, is not empty. */
 #include "base/ranks.h"
 
-/* Each level has a bit for each word of the one below, up to a level of one word: 64^6 = 2^36 numbers need six
- * levels. */
+/* Each level has a bit for each word of the one below, up to a level of one word: 64^6 = 2^36 numbers need six levels,
+ * and not one word more in the lowest. The set below 0 has a word too, so that there is a level. */
 plait_status plait_ranks_init(plait_ranks *ranks, plait_arena *arena, size_t n) {
-    size_t words = n / 64 + 1;
+    size_t words = n ? (n - 1) / 64 + 1 : 1;
     if (n > (size_t)1 << 36) return plait_error(PLAIT_LIMIT, "set of ranks: %zu, at most 2^36", n);
     *ranks = (plait_ranks){0};
     for (;;) {

@@ -57,6 +57,29 @@ static void test_ranks(void **unused) {
     }
 }
 
+/* 64^k numbers take k levels; 64^6, the most there may be, takes all, but also 8 GiB. */
+static void test_levels(void **unused) {
+    (void)unused;
+    size_t n = 1;
+    for (int k = 1; k <= 4; k++) {
+        plait_arena arena;
+        plait_ranks ranks;
+        n *= 64;
+        plait_arena_init(&arena, 0);
+        for (size_t more = 0; more < 2; more++) {
+            assert_int_equal(plait_ranks_init(&ranks, &arena, n + more), PLAIT_OK);
+            assert_int_equal(ranks.n_levels, k + (int)more);
+            plait_ranks_add(&ranks, n + more - 1);
+            assert_true(plait_ranks_above(&ranks, 0) == n + more - 1);
+        }
+        assert_int_equal(plait_ranks_init(&ranks, &arena, 0), PLAIT_OK);
+        assert_int_equal(ranks.n_levels, 1);
+        assert_int_equal(plait_ranks_init(&ranks, &arena, ((size_t)1 << 36) + 1), PLAIT_LIMIT);
+        plait_arena_deinit(&arena);
+    }
+    assert_int_equal(PLAIT_RANKS_LEVELS, 6);
+}
+
 /* ---- sort ---- */
 
 typedef struct pair {
@@ -139,7 +162,7 @@ static void test_pool(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks), cmocka_unit_test(test_sort),
-                                       cmocka_unit_test(test_pool)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks), cmocka_unit_test(test_levels),
+                                       cmocka_unit_test(test_sort), cmocka_unit_test(test_pool)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
