@@ -123,7 +123,7 @@ static bool item_at(plait_tpl_render *r, plait_tpl_value v, int64_t i, plait_tpl
         return r->status == PLAIT_OK;
     }
     if (v.kind == PLAIT_TPL_RANGE) {
-        *out = plait_tpl_int(v.u.range->start + at * v.u.range->step);
+        *out = plait_tpl_int(plait_tpl_range_item(v.u.range, (size_t)at));
         return true;
     }
     if (v.kind != PLAIT_TPL_STRING) {

@@ -82,7 +82,7 @@ static int next_plain(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *
     case PLAIT_TPL_RANGE:
         i = next_index(it, (size_t)v.u.range->length);
         if (i == SIZE_MAX) return 0;
-        *out = plait_tpl_int(v.u.range->start + (int64_t)i * v.u.range->step);
+        *out = plait_tpl_int(plait_tpl_range_item(v.u.range, i));
         return 1;
     case PLAIT_TPL_UNDEFINED: return 0;
     default: return plait_tpl_type_error(r, "'%s' object is not iterable", plait_tpl_type_name(v)) - 1;

@@ -218,6 +218,13 @@ static int compare_int_double(int64_t i, double d) {
     return rest > 0 ? -1 : rest < 0 ? 1 : 0;
 }
 
+/* A float that equals an integer of 64 bits gives that integer. 2^63 itself is a double, the largest integer none. */
+static bool whole_double(double d, int64_t *out) {
+    if (!(d >= -9223372036854775808.0 && d < 9223372036854775808.0) || d != floor(d)) return false;
+    *out = (int64_t)d;
+    return true;
+}
+
 /* -1, 0, 1, or 2 where one is NaN, with which nothing compares. */
 static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
     if (a.kind == PLAIT_TPL_FLOAT && b.kind == PLAIT_TPL_FLOAT) {
@@ -368,23 +375,29 @@ bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b
                                 plait_tpl_type_name(b));
 }
 
-/* From its ends and step, without running over it. Beyond 9e18 no float is converted, where the conversion would be
- * undefined. */
+/* Every item is a number of 64 bits, but the way to it from the start may be longer than the largest: in unsigned
+ * arithmetic the sum is right, whatever overflows on the way. */
+int64_t plait_tpl_range_item(const plait_tpl_range *range, size_t i) {
+    return (int64_t)((uint64_t)range->start + (uint64_t)i * (uint64_t)range->step);
+}
+
+/* From its ends and step, without running over it. Distances are unsigned, since the ends may be any two numbers. */
 static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     int64_t i;
     if (item.kind == PLAIT_TPL_FLOAT) {
-        if (item.u.real != floor(item.u.real) || fabs(item.u.real) > 9e18) return false;
-        i = (int64_t)item.u.real;
+        if (!whole_double(item.u.real, &i)) return false;
     } else if (item.kind == PLAIT_TPL_INT || item.kind == PLAIT_TPL_BOOL) {
         i = item.kind == PLAIT_TPL_BOOL ? item.u.boolean : item.u.integer;
     } else {
         return false;
     }
     if (range->length == 0) return false;
-    int64_t last = range->start + (range->length - 1) * range->step;
-    /* A range that falls has its smallest number last. */
-    int64_t low = range->step > 0 ? range->start : last, high = range->step > 0 ? last : range->start;
-    return i >= low && i <= high && (i - range->start) % range->step == 0;
+    int64_t last = plait_tpl_range_item(range, (size_t)range->length - 1);
+    bool rises = range->step > 0;
+    if (rises ? i < range->start || i > last : i > range->start || i < last) return false;
+    uint64_t distance = rises ? (uint64_t)i - (uint64_t)range->start : (uint64_t)range->start - (uint64_t)i;
+    uint64_t by = rises ? (uint64_t)range->step : 0 - (uint64_t)range->step;
+    return distance % by == 0;
 }
 
 /* Keys of a dict by hash, a string in a string by search, everything else item by item with ==; an iterator is used up
@@ -542,13 +555,12 @@ static uint64_t mix(uint64_t x) {
  * be chosen to collide. */
 static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
     uint64_t bits;
+    int64_t i = v.kind == PLAIT_TPL_BOOL ? v.u.boolean : v.kind == PLAIT_TPL_INT ? v.u.integer : 0;
     /* NaN has a hash too, by its bits; it equals nothing, so each is a key of its own. */
-    if (v.kind == PLAIT_TPL_FLOAT && !(v.u.real == floor(v.u.real) && fabs(v.u.real) < 9e18))
+    if (v.kind == PLAIT_TPL_FLOAT && !whole_double(v.u.real, &i))
         memcpy(&bits, &v.u.real, sizeof bits);
     else
-        bits = (uint64_t)(v.kind == PLAIT_TPL_FLOAT  ? (int64_t)v.u.real
-                          : v.kind == PLAIT_TPL_BOOL ? v.u.boolean
-                                                     : v.u.integer);
+        bits = (uint64_t)i;
     return mix(bits ^ r->hash_seed);
 }
 

@@ -221,6 +221,8 @@ bool plait_tpl_as_str(plait_tpl_render *r, plait_tpl_value v, const char *what, 
 bool plait_tpl_equal(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out);
 bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, const char *op, int *out);
 bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tpl_value item, bool *out);
+/* Item i of a range, i below its length. */
+int64_t plait_tpl_range_item(const plait_tpl_range *range, size_t i);
 /* len(); fails for values without one. */
 bool plait_tpl_length(plait_tpl_render *r, plait_tpl_value v, int64_t *out);
 
