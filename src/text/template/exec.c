@@ -79,15 +79,16 @@ static bool print_value(plait_tpl_render *r, plait_tpl_value v) {
     return !r->out->failed && r->status == PLAIT_OK;
 }
 
-/* Runs a list with its output going to *out. */
-static bool capture(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_frame *frame,
+/* Runs a list with its output going to *out, which is set when the list ended normally: of what break and continue leave,
+ * nothing is kept, as in Jinja. */
+static flow capture(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_frame *frame,
                     plait_tpl_value *out) {
     plait_tpl_builder b, *outer = r->out;
     plait_tpl_builder_init(&b, r);
     r->out = &b;
     flow f = run_list(r, list, frame);
     r->out = outer;
-    return f != FLOW_FAIL && plait_tpl_finish(&b, out);
+    return f == FLOW_NEXT && !plait_tpl_finish(&b, out) ? FLOW_FAIL : f;
 }
 
 /* --- loops --- */
@@ -358,7 +359,9 @@ bool plait_tpl_call_macro(plait_tpl_render *r, plait_tpl_macro *macro, const pla
     bool *missing = plait_tpl_alloc(r, n_params, sizeof *missing);
     if (!frame || !used || !missing || !plait_tpl_enter(r)) return false;
     if (!bind_parameters(r, macro, frame, args, used, missing)) return false;
-    if (!bind_rest(r, macro, frame, args, n_params, used) || !capture(r, macro->node->items, frame, out))
+    /* The parser lets no break out of a macro. */
+    if (!bind_rest(r, macro, frame, args, n_params, used) ||
+        capture(r, macro->node->items, frame, out) != FLOW_NEXT)
         return false;
     plait_tpl_leave(r);
     return true;
@@ -392,19 +395,21 @@ static flow run_if(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_fr
 }
 
 /* The block runs in a frame of its own; only the target is set outside. */
-static bool run_set_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
+static flow run_set_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value v;
     plait_tpl_frame *inner = new_frame(r, frame);
-    if (!inner || !capture(r, node->items, inner, &v)) return false;
-    if (node->b && !plait_tpl_eval_filters(r, node->b, inner, v, &v)) return false;
-    return assign(r, node->a, frame, v);
+    flow f = inner ? capture(r, node->items, inner, &v) : FLOW_FAIL;
+    if (f != FLOW_NEXT) return f;
+    if (node->b && !plait_tpl_eval_filters(r, node->b, inner, v, &v)) return FLOW_FAIL;
+    return assign(r, node->a, frame, v) ? FLOW_NEXT : FLOW_FAIL;
 }
 
-static bool run_filter_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
+static flow run_filter_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value v;
     plait_tpl_frame *inner = new_frame(r, frame);
-    return inner && capture(r, node->items, inner, &v) && plait_tpl_eval_filters(r, node->b, inner, v, &v) &&
-           print_text(r, node, v);
+    flow f = inner ? capture(r, node->items, inner, &v) : FLOW_FAIL;
+    if (f != FLOW_NEXT) return f;
+    return plait_tpl_eval_filters(r, node->b, inner, v, &v) && print_text(r, node, v) ? FLOW_NEXT : FLOW_FAIL;
 }
 
 /* Values are computed in the outer scope: in with a=1, b=a the second a is not the first. */
@@ -441,12 +446,12 @@ static flow run_node(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_
     case PLAIT_TPL_N_BREAK: return FLOW_BREAK;
     case PLAIT_TPL_N_CONTINUE: return FLOW_CONTINUE;
     case PLAIT_TPL_N_SET: ok = plait_tpl_eval(r, node->b, frame, &v) && assign(r, node->a, frame, v); break;
-    case PLAIT_TPL_N_SET_BLOCK: ok = run_set_block(r, node, frame); break;
+    case PLAIT_TPL_N_SET_BLOCK: return run_set_block(r, node, frame);
     case PLAIT_TPL_N_MACRO:
         ok = define_macro(r, node, frame, &v) && plait_tpl_dict_set(r, &frame->names, node->value, v);
         break;
     case PLAIT_TPL_N_CALL_BLOCK: ok = run_call_block(r, node, frame); break;
-    case PLAIT_TPL_N_FILTER_BLOCK: ok = run_filter_block(r, node, frame); break;
+    case PLAIT_TPL_N_FILTER_BLOCK: return run_filter_block(r, node, frame);
     default: ok = plait_tpl_fail(r, PLAIT_INTERNAL, "a statement of unknown kind %d", node->kind);
     }
     return ok ? FLOW_NEXT : FLOW_FAIL;
