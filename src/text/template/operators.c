@@ -56,8 +56,21 @@ static bool floor_integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int6
     return true;
 }
 
-/* A quotient is always a float, a power with a negative exponent too. Ints beyond 2^53 are rounded before they are
- * divided, where Python divides exactly; the difference is in the last bit. */
+/* Python's quotient of two ints: the exact one, rounded once. Up to 2^53 both are doubles and the division rounds; beyond
+ * it would come after the rounding of the ints. There the quotient is computed to 63 bits and more, of which the lowest
+ * says whether something is left, and the conversion rounds. b != 0. */
+static double divide_integers(int64_t a, int64_t b) {
+    __extension__ typedef unsigned __int128 wide;
+    const uint64_t exact = (uint64_t)1 << 53;
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    if (x == 0 || (x <= exact && y <= exact)) return (double)a / (double)b;
+    int shift = 64 + __builtin_clzll(x); /* the highest bit of 128 */
+    wide top = (wide)x << shift, quotient = top / y;
+    double d = ldexp((double)(quotient | (top % y != 0)), -shift);
+    return (a < 0) != (b < 0) ? -d : d;
+}
+
+/* A quotient is always a float, a power with a negative exponent too. */
 static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
     int64_t result;
     bool over;
@@ -67,7 +80,7 @@ static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b,
     case PLAIT_TPL_OP_MUL: over = __builtin_mul_overflow(a, b, &result); break;
     case PLAIT_TPL_OP_DIV:
         if (b == 0) return zero_division(r);
-        *out = plait_tpl_float((double)a / (double)b);
+        *out = plait_tpl_float(divide_integers(a, b));
         return true;
     case PLAIT_TPL_OP_POW:
         if (b >= 0) return integer_power(r, a, b, out);
@@ -135,7 +148,7 @@ static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, p
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
-/* Items are shared, not copied: a list of lists repeats the same inner list, as in Python. */
+/* Items are shared, not copied: a list of lists repeats the same inner list, as in Python. A foreign list stays one. */
 static bool repeat_list(plait_tpl_render *r, plait_tpl_value v, int64_t n, plait_tpl_value *out) {
     const plait_tpl_list *list = v.u.list;
     plait_tpl_value result;
@@ -151,6 +164,7 @@ static bool repeat_list(plait_tpl_render *r, plait_tpl_value v, int64_t n, plait
                list->n_items * sizeof(plait_tpl_value));
         result.u.list->n_items += list->n_items;
     }
+    result.u.list->foreign = list->foreign;
     *out = result;
     return true;
 }
