@@ -259,9 +259,7 @@ static bool filter_last(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
 
 /* Strings and generators are reversed at once, sequences lazily, as in Jinja. */
 static bool filter_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
-    plait_tpl_args none = {0};
     const plait_tpl_value nothing = {.kind = PLAIT_TPL_MISSING};
-    (void)none;
     if (c->self.kind == PLAIT_TPL_STRING)
         return plait_tpl_slice(r, c->self, nothing, nothing, plait_tpl_int(-1), out);
     if (c->self.kind == PLAIT_TPL_ITERATOR) {

@@ -95,11 +95,13 @@ static int digit_of(char ch) {
                                                       : 99;
 }
 
-/* int(text, base): 1 read, 0 not an integer, -1 beyond 64 bits. A prefix counts when it fits the base. The value is
+/* int(text, base): 1 read, 0 not an integer or a base that Python does not know, -1 beyond 64 bits. A prefix counts when
+ * it fits the base. The value is
  * built up negative, because the smallest integer has no positive counterpart. */
 static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base, int64_t *out) {
     char text[512];
     const char *p = text;
+    if (base != 0 && (base < 2 || base > 36)) return 0;
     if (!plain_number(r, s, text, sizeof text)) return 0;
     bool negative = *p == '-';
     p += *p == '-' || *p == '+';

@@ -58,8 +58,8 @@ static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
             after2 = after;
             uint32_t b = after < to ? plait_tpl_str_next(s, &after2) : ' ';
             /* Both sides need two letters, or a letter and a hyphen: "e-mail" is not cut and "well-known" is. */
-            bool two_before = is_letter(last) && (is_letter(before_last) || (before_last == '-' && 1));
-            bool two_after = is_letter(a) && (is_letter(b) || (b == '-' && 1));
+            bool two_before = is_letter(last) && (is_letter(before_last) || before_last == '-');
+            bool two_after = is_letter(a) && (is_letter(b) || b == '-');
             if (a == '-' &&
                 (plait_tpl_is_word(last) || (last < 0x80 && last && strchr("!\"'&.,?", (int)last)))) {
                 /* The dash of two or more between words begins a chunk of its own, so this one ends in front of it. */
@@ -185,10 +185,15 @@ static bool begins(const plait_tpl_str *s, size_t from, size_t to, const char *w
     return to - from >= n && memcmp(s->bytes + from, with, n) == 0;
 }
 
-/* `with` is ASCII. Letters are folded by one bit, which also takes some control characters for signs. */
+/* `with` is ASCII in lower case. Only letters are folded: the bit that tells their cases apart also makes ':' and '/' of
+ * control characters. */
 static bool begins_any_case(const plait_tpl_str *s, size_t from, size_t to, const char *with) {
-    for (; *with; with++, from++)
-        if (from >= to || (s->bytes[from] | 0x20) != (*with | 0x20)) return false;
+    for (; *with; with++, from++) {
+        if (from >= to) return false;
+        char c = s->bytes[from];
+        if (c >= 'A' && c <= 'Z') c = (char)(c | 0x20);
+        if (c != *with) return false;
+    }
     return true;
 }
 
@@ -413,28 +418,25 @@ static bool link_rel(plait_tpl_render *r, const plait_tpl_call *c, const plait_t
 static bool filter_urlize(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     links l = {.r = r, .trim = -1};
     const plait_tpl_str *s;
-    plait_tpl_value escaped;
+    plait_tpl_value escaped, target;
     if (!plait_tpl_to_str(r, c->self, &s) || !plait_tpl_str_escape(r, s, &escaped) || !link_rel(r, c, &l.rel))
         return false;
     s = escaped.u.string;
     if (given(c, 0) && !plait_tpl_as_int(r, c->v[0], "urlize", &l.trim)) return false;
     if (l.trim < 0) l.trim = -1;
     if (given(c, 2)) {
-        if (!plait_tpl_as_str(r, c->v[2], "urlize", &l.target) ||
-            !plait_tpl_str_escape(r, l.target, &escaped))
+        if (!plait_tpl_as_str(r, c->v[2], "urlize", &l.target) || !plait_tpl_str_escape(r, l.target, &target))
             return false;
-        l.target = escaped.u.string;
+        l.target = target.u.string;
     }
     if (given(c, 4)) {
         plait_tpl_value schemes;
+        const plait_tpl_str *scheme;
         if (!plait_tpl_list_from(r, c->v[4], &schemes)) return false;
         l.schemes = schemes.u.list;
         /* put_middle relies on strings. */
         for (size_t i = 0; i < l.schemes->n_items; i++)
-            if (!plait_tpl_as_str(r, l.schemes->items[i], "urlize", &s)) return false;
-        s = escaped.u.string;
-        if (!plait_tpl_to_str(r, c->self, &s) || !plait_tpl_str_escape(r, s, &escaped)) return false;
-        s = escaped.u.string;
+            if (!plait_tpl_as_str(r, l.schemes->items[i], "urlize", &scheme)) return false;
     }
     plait_tpl_builder_init(&l.b, r);
     for (size_t at = 0; at < s->n_bytes;) {
