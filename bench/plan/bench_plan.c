@@ -7,7 +7,8 @@
  *
  * Each row is the median of its rounds, pass by pass. `plan` is the sum of what the planner does itself (residence, place,
  * segment, lives, reorder, memory, order, verify, arena); preparing and compiling are the devices' work and stand apart. `find` is an equal graph,
- * built again, that finds its plan in a cache. `ratio` is the arena beside its lower bound on the worst device, `bytes` all
+ * built again, that finds its plan in a cache. `step` is a step of the finished plan, all threads together: handing its
+ * commands to devices that do nothing, no planning. `ratio` is the arena beside its lower bound on the worst device, `bytes` all
  * arenas and inputs together.
  *
  * Not a test: nothing is checked. */
@@ -15,13 +16,14 @@
 
 #include "base/os.h"
 #include "model/model.h"
+#include "plait/run.h"
 #include "plan/plan.h"
 
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 3, GRAPH = PLAIT_PASS_COUNT, RESIDENCE, FIND };
+enum { MOST_ROUNDS = 1024, COLUMNS = PLAIT_PASS_COUNT + 4, GRAPH = PLAIT_PASS_COUNT, RESIDENCE, FIND, STEP };
 
 static const char *const columns[COLUMNS] = {[GRAPH] = "graph",
                                              [RESIDENCE] = "residence",
@@ -59,7 +61,7 @@ static void print_head(void) {
     printf(" %9s", columns[GRAPH]);
     printf(" %9s", columns[RESIDENCE]);
     for (int p = 0; p < PLAIT_PASS_COUNT; p++) printf(" %9s", columns[p]);
-    printf(" %9s %6s %6s %11s\n", "plan", "find", "ratio", "bytes");
+    printf(" %9s %6s %6s %6s %11s\n", "plan", "find", "step", "ratio", "bytes");
 }
 
 static void print_row(const char *name, measured *m) {
@@ -72,7 +74,7 @@ static void print_row(const char *name, measured *m) {
         if (p != PLAIT_PASS_PREPARE && p != PLAIT_PASS_COMPILE) sum += ns;
         printf(" %9.0f", ns);
     }
-    printf(" %9.0f %6.2f %6.3f %11llu\n", sum, median_per_node(m, FIND),
+    printf(" %9.0f %6.2f %6.2f %6.3f %11llu\n", sum, median_per_node(m, FIND), median_per_node(m, STEP),
            m->bound_bytes ? (double)m->arena_bytes / (double)m->bound_bytes : 1,
            (unsigned long long)m->all_bytes);
     fflush(stdout);
@@ -125,6 +127,28 @@ static uint64_t find_again(plait_context *context, const plait_graph *graph, pla
     return best;
 }
 
+/* Processor time of a step of the plan with every dim at 1, so that bytes of outputs do not count. */
+static uint64_t step_again(plait_plan *plan) {
+    enum { STEPS = 64 };
+    plait_run *run = NULL;
+    struct timespec begin, end;
+    if (plait_residence_load_zeros(plan->residence) != PLAIT_OK) fail_now("weights");
+    if (plait_run_create(&run, plan, NULL) != PLAIT_OK) fail_now("run");
+    for (size_t d = 0; d < plan->graph->n_dims; d++)
+        if (plait_run_set_dim(run, plan->graph->dims[d].name, 1) != PLAIT_OK) fail_now("dim");
+    for (int warm = 0; warm < 4; warm++)
+        if (plait_run_step(run) != PLAIT_OK) fail_now("step");
+    if (plait_run_wait(run) != PLAIT_OK) fail_now("step");
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    for (int k = 0; k < STEPS; k++)
+        if (plait_run_step(run) != PLAIT_OK) fail_now("step");
+    if (plait_run_wait(run) != PLAIT_OK) fail_now("step");
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    plait_run_destroy(run);
+    int64_t ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+    return (uint64_t)(ns / STEPS);
+}
+
 /* One round: residence and plan of a graph that took graph_ns to build. */
 static void measure(measured *m, plait_context *context, const plait_graph *graph, uint64_t graph_ns,
                     const plait_residence_options *options) {
@@ -144,6 +168,7 @@ static void measure(measured *m, plait_context *context, const plait_graph *grap
     /* Printing and parsing cost more than all the rest: a few rounds tell. */
     m->ns[FIND][m->n_rounds] =
         m->n_rounds < 8 ? find_again(context, graph, residence) : m->ns[FIND][m->n_rounds - 8];
+    m->ns[STEP][m->n_rounds] = m->n_rounds < 3 ? step_again(plan) : m->ns[STEP][m->n_rounds - 3];
     m->n_rounds++;
     m->n_nodes = graph->n_nodes;
     m->n_values = plan->n_values;

@@ -32,7 +32,7 @@ enum {
 };
 
 /* Of cases that failed before something was mended. */
-static const uint64_t kept[] = {0};
+static const uint64_t kept[] = {0, 650};
 
 static uint64_t first_seed, n_seeds = N_NORMAL;
 

@@ -284,7 +284,7 @@ static bool experts_accept(const plait_op_use *use, const plait_encoding *encodi
     if (!plait_cpu_product_reads(w, encodings[PLAIT_EXPERT_MATMUL_W], reason, reason_bytes)) return false;
     if (encodings[PLAIT_EXPERT_MATMUL_X] || encodings[PLAIT_EXPERT_MATMUL_IDS])
         why = "only w may be packed";
-    else if (encodings[PLAIT_EXPERT_MATMUL_W] && w->dims[1] % GROUP != 0)
+    else if (encodings[PLAIT_EXPERT_MATMUL_W] && w->dims[2] > 1 && w->dims[1] % GROUP != 0)
         why = "packed matrices have whole groups of rows";
     else if (use->inputs[PLAIT_EXPERT_MATMUL_IDS].dims[0] * use->inputs[PLAIT_EXPERT_MATMUL_IDS].dims[1] >
              INT32_MAX)
