@@ -44,7 +44,8 @@ typedef struct plait_chat_input {
     const char *now;        /* as in plait_template_input; NULL: the clock */
 } plait_chat_input;
 
-/* The prompt as text with the origin of each byte; as plait_template_render. *out is as plait_template_output_deinit
+/* The prompt as text with the origin of each byte; as plait_template_render. Errors, beside those: CORRUPT for JSON that
+ * is none or goes on behind its value, INVALID_ARGUMENT for a value of another kind. *out is as plait_template_output_deinit
  * wants it, also after a failure. Any thread, any number at once. */
 plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *input,
                                plait_template_output *out);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "text/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,32 +60,42 @@ static void add_token(plait_strbuf *s, const plait_tokenizer *tokenizer, const c
     plait_strbuf_json_string_n(s, text, n);
 }
 
-/* The members of an object given as text, behind a comma: what stands between its braces. The text is not parsed here:
- * what is wrong between the braces fails when the whole is read. */
-static plait_status add_members(plait_strbuf *s, const char *object) {
-    const char *begin = object + strspn(object, " \t\r\n"), *end = begin + strlen(begin);
-    while (end > begin && strchr(" \t\r\n", end[-1])) end--;
-    if (end - begin < 2 || *begin != '{' || end[-1] != '}')
-        return plait_error(PLAIT_INVALID_ARGUMENT,
-                           "variables of a chat: expected a JSON object, found \"%.40s\"", object);
-    begin++, end--;
+/* Text that is joined to other text must be one whole value of its kind: `[],"x":1` would add variables. null stands for
+ * what is left out, as NULL does. */
+static plait_status check_json(const char *what, const char *text, plait_json_kind kind, bool may_be_null) {
+    plait_json_document document;
+    PLAIT_TRY(plait_error_context(plait_json_parse(&document, text, strlen(text), NULL), "chat: %s", what));
+    plait_json_kind found = document.root->kind;
+    plait_json_document_deinit(&document);
+    if (found == kind || (may_be_null && found == PLAIT_JSON_NULL)) return PLAIT_OK;
+    return plait_error(PLAIT_INVALID_ARGUMENT, "chat: %s: expected a JSON %s, found %s", what,
+                       plait_json_kind_name(kind), plait_json_kind_name(found));
+}
+
+/* The members of an object given as text, behind a comma: what stands between its braces. The text was checked: these
+ * are its first and last characters beside white space. */
+static void add_members(plait_strbuf *s, const char *object) {
+    const char *begin = strchr(object, '{') + 1, *end = strrchr(object, '}');
     begin += strspn(begin, " \t\r\n");
-    if (begin >= end) return PLAIT_OK;
+    if (begin == end) return;
     plait_strbuf_append(s, ",");
     plait_strbuf_append_n(s, begin, (size_t)(end - begin));
-    return PLAIT_OK;
 }
 
 /* Later members win over earlier ones, so a caller's variables may replace any. documents is there with null, because
  * templates test it without asking whether it is defined. Text is joined instead of trees: the template's reader parses
- * the whole once, and its limits hold for all of it. */
+ * the whole, and its limits hold for all of it. */
 static plait_status write_variables(const plait_chat *chat, const plait_chat_input *input, plait_strbuf *s) {
+    PLAIT_TRY(check_json("messages", input->messages_json, PLAIT_JSON_ARRAY, false));
+    if (input->tools_json) PLAIT_TRY(check_json("tools", input->tools_json, PLAIT_JSON_ARRAY, true));
+    if (input->variables_json)
+        PLAIT_TRY(check_json("variables", input->variables_json, PLAIT_JSON_OBJECT, false));
     plait_strbuf_printf(s, "{\"messages\":%s,\"tools\":%s,\"documents\":null,\"add_generation_prompt\":%s",
                         input->messages_json, input->tools_json ? input->tools_json : "null",
                         input->generation_prompt ? "true" : "false");
     add_token(s, chat->tokenizer, "bos_token", PLAIT_ROLE_BOS);
     add_token(s, chat->tokenizer, "eos_token", PLAIT_ROLE_EOS);
-    if (input->variables_json) PLAIT_TRY(add_members(s, input->variables_json));
+    if (input->variables_json) add_members(s, input->variables_json);
     plait_strbuf_append(s, "}");
     return plait_strbuf_status(s);
 }

@@ -106,6 +106,37 @@ static void variables_are_added_and_checked(void **state) {
     plait_template_output_deinit(&out);
     input.variables_json = "[]";
     assert_int_equal(plait_chat_render(chat, &input, &out), PLAIT_INVALID_ARGUMENT);
+    /* Each text is one value of its kind: nothing gets in behind it. */
+    static const struct {
+        const char *messages, *tools, *variables;
+        plait_status status;
+        const char *message;
+    } refused[] = {
+        {"[],\"extra\":\"x\"", NULL, NULL, PLAIT_CORRUPT, "chat: messages"},
+        {"[", NULL, NULL, PLAIT_CORRUPT, "chat: messages"},
+        {"", NULL, NULL, PLAIT_CORRUPT, "chat: messages"},
+        {"null", NULL, NULL, PLAIT_INVALID_ARGUMENT, "chat: messages: expected a JSON array, found null"},
+        {"{}", NULL, NULL, PLAIT_INVALID_ARGUMENT, "chat: messages: expected a JSON array, found object"},
+        {"[]", "[1],\"messages\":[]", NULL, PLAIT_CORRUPT, "chat: tools"},
+        {"[]", "\"search\"", NULL, PLAIT_INVALID_ARGUMENT,
+         "chat: tools: expected a JSON array, found string"},
+        {"[]", NULL, "{\"a\":1},\"b\":{}", PLAIT_CORRUPT, "chat: variables"},
+        {"[]", NULL, "{} {}", PLAIT_CORRUPT, "chat: variables"},
+        {"[]", NULL, "3", PLAIT_INVALID_ARGUMENT, "chat: variables: expected a JSON object, found integer"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        input = (plait_chat_input){.messages_json = refused[i].messages,
+                                   .tools_json = refused[i].tools,
+                                   .variables_json = refused[i].variables};
+        assert_int_equal(plait_chat_render(chat, &input, &out), refused[i].status);
+        if (!strstr(plait_error_message(), refused[i].message))
+            fail_msg("\"%s\" is not in: %s", refused[i].message, plait_error_message());
+        assert_null(out.text);
+    }
+    input = (plait_chat_input){.messages_json = " []\n", .tools_json = " null ", .variables_json = "\t{ }\n"};
+    must(plait_chat_render(chat, &input, &out));
+    assert_non_null(strstr(out.text, "NoneFalse"));
+    plait_template_output_deinit(&out);
     input = (plait_chat_input){0};
     assert_int_equal(plait_chat_render(chat, &input, &out), PLAIT_INVALID_ARGUMENT);
     plait_chat_destroy(chat);
