@@ -124,15 +124,25 @@ static void need_context(plait_model_options *options, const void *user) {
     if (options->context == 0) options->context = *needed;
 }
 
+/* Tests come one after the other, so the larger one decides. Each count by itself first: sums of larger ones could
+ * overflow. */
+static int count_tokens(int64_t depth, int64_t n_prompt, int64_t n, int64_t *out) {
+    int64_t largest = plait_max_i64(depth, plait_max_i64(n_prompt, n));
+    *out = largest > INT32_MAX ? largest : depth + plait_max_i64(n_prompt, n + 1);
+    if (*out <= INT32_MAX) return PLAIT_EXIT_OK;
+    return plait_cli_usage("bench: %lld tokens are too many, at most %lld", (long long)*out,
+                           (long long)INT32_MAX);
+}
+
 static int run(const plait_cli_values *values) {
     plait_context *context;
     plait_model *model;
     int64_t n_prompt = values->n_prompt_given ? values->n_prompt : 512, n = values->n_given ? values->n : 64;
-    /* Tests come one after the other, so the larger one decides. */
-    int64_t needed = values->depth + plait_max_i64(n_prompt, n + 1);
-    if (needed > INT32_MAX) return plait_cli_usage("bench: %lld tokens are too many", (long long)needed);
+    int64_t needed;
+    int exit_status = count_tokens(values->depth, n_prompt, n, &needed);
+    if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_cli_catch_interrupt();
-    int exit_status = plait_cli_open(values, need_context, &needed, &context, &model);
+    exit_status = plait_cli_open(values, need_context, &needed, &context, &model);
     if (exit_status != PLAIT_EXIT_OK) return exit_status;
     plait_status status = run_rows(model, values, n_prompt, n);
     if (status != PLAIT_OK) exit_status = plait_cli_fail(status);

@@ -49,6 +49,22 @@ static void prompts_that_exclude_each_other(void **state) {
     expect_refused(PLAIT("perplexity", "f.gguf", "-f", "t", "--ctx", "2"), 2, "--ctx");
 }
 
+/* Counts near the largest integer: refused by their size, not added up before. */
+static void counts_that_overflow(void **state) {
+    (void)state;
+    static const char *const options[] = {"-p", "-n", "-d"};
+    for (size_t i = 0; i < 3; i++) {
+        expect_refused(PLAIT("bench", "f.gguf", options[i], "9223372036854775807"), 2,
+                       "9223372036854775807 tokens are too many");
+        expect_refused(PLAIT("bench", "f.gguf", options[i], "2147483648"), 2, "too many");
+    }
+    expect_refused(PLAIT("bench", "f.gguf", "-d", "9223372036854775807", "-p", "9223372036854775807", "-n",
+                         "9223372036854775807"),
+                   2, "too many");
+    expect_refused(PLAIT("bench", "f.gguf", "-d", "2147483647", "-n", "2147483647"), 2,
+                   "4294967295 tokens are too many");
+}
+
 static void options_of_devices(void **state) {
     static const struct {
         const char *option, *value, *piece;
@@ -139,6 +155,7 @@ int main(void) {
         cmocka_unit_test(unknown_options_and_values),
         cmocka_unit_test(prompts_that_exclude_each_other),
         cmocka_unit_test(options_of_devices),
+        cmocka_unit_test(counts_that_overflow),
         cmocka_unit_test(help),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
