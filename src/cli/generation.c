@@ -76,7 +76,8 @@ static plait_status open_again(plait_cli_generation *g, const plait_token *token
     *out_again = false;
     plait_session_destroy(g->session);
     g->session = NULL;
-    plait_status status = plait_cli_reopen(g->values, g->context, g->model);
+    /* As the commands that generate have opened it. */
+    plait_status status = plait_cli_reopen(g->values, plait_cli_let_kv_fit, NULL, g->context, g->model);
     if (status == PLAIT_OK) {
         *out_again = true;
         fprintf(stderr, "plait: warning: %s; going on with what is left: %d device%s\n", failure.message,

@@ -280,13 +280,16 @@ static void keep_what_is_left(spreading *s, plait_model_options *options, const 
 
 /* The new context is made from the old one, which knows the devices that are left; the names of pins are looked up in
  * the old one for the same reason. */
-plait_status plait_cli_reopen(const plait_cli_values *values, plait_context **context, plait_model **model) {
+plait_status plait_cli_reopen(const plait_cli_values *values,
+                              void (*adjust)(plait_model_options *options, const void *user),
+                              const void *user, plait_context **context, plait_model **model) {
     int devices[PLAIT_CLI_MAX_DEVICES];
     plait_model_options options;
     plait_context *left = NULL;
     spreading spread;
     /* What was accepted once is accepted again: these print nothing now. */
     if (read_options(values, &options) != PLAIT_EXIT_OK) return PLAIT_INVALID_ARGUMENT;
+    if (adjust) adjust(&options, user);
     plait_status status = plait_context_reopen(&left, *context, devices);
     if (status != PLAIT_OK) return status;
     if (read_spreading(values, *context, &spread, &options) != PLAIT_EXIT_OK) status = PLAIT_OUT_OF_MEMORY;

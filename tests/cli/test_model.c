@@ -452,6 +452,30 @@ static void losses_do_not_end_a_run(void **state) {
     outcome_free(&plain);
 }
 
+/* What is left after a loss has less memory: the cache, whose type nobody gave, becomes smaller there as it would have at the
+ * start. The same context of f16 fits half by half, and not as a whole into what is left. */
+static void the_cache_fits_after_a_loss(void **state) {
+    static const char figures[] = "flops=500G:memory-bandwidth=50GB:bandwidth=10GB:latency=1us";
+    (void)state;
+    char model[PLAIT_TEST_PATH_BYTES], list[300];
+    int went_on = 0;
+    plait_test_golden("archs/llama-dense.gguf", model);
+    for (int n = 40; n < 400; n += n) {
+        snprintf(list, sizeof list, "sim:%s:lose=%d,sim:%s:mem=3MiB", figures, n, figures);
+        outcome o = PLAIT("run", model, "--ids", "1,2,3", "-n", "24", "--ctx", "4096", "--split", "layer",
+                          "--ratio", "1,1", "--devices", list);
+        const char *first = strstr(o.err, "--kv f16"), *lost = strstr(o.err, "sim is lost");
+        if (first && lost) {
+            expect_done(&o);
+            assert_non_null(strstr(first, "--kv q8_0"));
+            assert_non_null(strstr(first, "going on with what is left: 1 device"));
+            went_on++;
+        }
+        outcome_free(&o);
+    }
+    assert_true(went_on > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_golden),
@@ -459,6 +483,7 @@ int main(void) {
         cmocka_unit_test(text_and_json_agree),
         cmocka_unit_test(seeds_repeat),
         cmocka_unit_test(losses_do_not_end_a_run),
+        cmocka_unit_test(the_cache_fits_after_a_loss),
         cmocka_unit_test(chat_option_uses_the_template),
         cmocka_unit_test(embeddings),
         cmocka_unit_test(perplexity_follows_its_rules),
