@@ -171,13 +171,14 @@ static int read_line(chat *c, plait_strbuf *text) {
 }
 
 /* Reads a message: a line, and those that continue it. False at the end of input. Ctrl-C while reading forgets what was
- * typed. */
+ * typed in a terminal; from a pipe, where nobody types, it is the end, and the interrupt stays set to say so. */
 static bool read_message(chat *c, plait_strbuf *text) {
     plait_strbuf_clear(text);
     if (c->interactive) fputs("> ", stderr);
     for (;;) {
         size_t before = text->length;
         int end = read_line(c, text);
+        if (end == INTERRUPTED && !c->interactive) return false;
         if (end == INTERRUPTED) {
             plait_cli_clear_interrupt();
             plait_strbuf_clear(text);
@@ -193,7 +194,8 @@ static bool read_message(chat *c, plait_strbuf *text) {
     }
 }
 
-/* Ctrl-C during an answer keeps what was made of it, in a terminal; from a pipe it ends the conversation. */
+/* Ctrl-C during an answer keeps what was made of it, in a terminal; from a pipe it ends the conversation, whenever it
+ * comes: there it is never cleared. */
 static plait_status converse(chat *c, plait_strbuf *text) {
     bool quit = false;
     PLAIT_TRY(begin(c));
@@ -202,14 +204,17 @@ static plait_status converse(chat *c, plait_strbuf *text) {
         PLAIT_TRY(plait_strbuf_status(text));
         PLAIT_TRY(plait_cli_check_text("the message", plait_strbuf_text(text), text->length));
         const char *message = plait_strbuf_text(text);
-        plait_cli_clear_interrupt();
+        if (c->interactive) plait_cli_clear_interrupt();
         if (message[0] == '/')
             PLAIT_TRY(command(c, message, &quit));
         else if (text->length > 0)
             PLAIT_TRY(turn(c, message, text->length));
-        if (plait_cli_interrupted() && !c->interactive) return plait_error(PLAIT_CANCELLED, "interrupted");
-        plait_cli_clear_interrupt();
+        if (c->interactive)
+            plait_cli_clear_interrupt();
+        else if (plait_cli_interrupted())
+            break;
     }
+    if (!c->interactive && plait_cli_interrupted()) return plait_error(PLAIT_CANCELLED, "interrupted");
     if (c->interactive && !quit) fputc('\n', stderr);
     return PLAIT_OK;
 }

@@ -1,11 +1,12 @@
 /* In a terminal: plait chat shows a prompt, Ctrl-C stops an answer and gives the prompt back, Ctrl-D ends; plait run
- * ends cleanly after Ctrl-C. The terminal is a pseudo-terminal that the test holds the other end of. */
+ * ends cleanly after Ctrl-C; from a pipe, Ctrl-C ends plait chat as well. The terminal is a pseudo-terminal that the test holds the other end of. */
 #define _XOPEN_SOURCE 700
 #include "cli/tiny.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <time.h>
 
 typedef struct terminal {
     int fd;
@@ -106,10 +107,63 @@ static void run_in_a_terminal(void **state) {
     free(t);
 }
 
+/* Standard error so far; false when `piece` does not appear within a minute. */
+static bool wait_in_file(const char *path, const char *piece) {
+    for (int i = 0; i < 600; i++) {
+        char *text = read_all(path, NULL);
+        bool found = strstr(text, piece) != NULL;
+        free(text);
+        if (found) return true;
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    return false;
+}
+
+/* From a pipe that stays open: Ctrl-C while the program waits for the next message ends it, and no prompt is shown. */
+static void chat_from_a_pipe(void **state) {
+    (void)state;
+    char model[PLAIT_TEST_PATH_BYTES], err[PLAIT_TEST_PATH_BYTES];
+    int ends[2], status = 0;
+    tiny_model(model);
+    write_all(program_file("stderr", err), "", 0);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[0], STDIN_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        program_redirect(STDOUT_FILENO, "/dev/null", O_WRONLY);
+        program_redirect(STDERR_FILENO, err, O_WRONLY | O_TRUNC);
+        execl(PLAIT_BINARY_DIR "/plait", "plait", "chat", model, "-n", "4", "-t", "1", (char *)NULL);
+        _exit(99);
+    }
+    close(ends[0]);
+    assert_int_equal(write(ends[1], "Hello\n", 6), 6);
+    assert_true(wait_in_file(err, "tokens/s")); /* the answer is there */
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    kill(child, SIGINT);
+    pid_t ended = 0;
+    for (int i = 0; i < 600 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    close(ends[1]);
+    if (ended == 0) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        fail_msg("plait chat goes on after Ctrl-C");
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    char *text = read_all(err, NULL);
+    assert_non_null(strstr(text, "interrupted"));
+    assert_null(strstr(text, "> "));
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chat_in_a_terminal),
         cmocka_unit_test(run_in_a_terminal),
+        cmocka_unit_test(chat_from_a_pipe),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }
