@@ -1,11 +1,12 @@
 /* The growable string, JSON pieces and numbers as text. Not here: reading JSON (text/json.h). Invariant: length <
  * capacity whenever bytes is not NULL, and bytes[length] is NUL. No number depends on the program's locale, whose
- * decimal mark the C library uses in both directions. */
+ * decimal mark the C library uses in both directions: "C" takes its place in this thread for the length of a call. */
 #include "base/strbuf.h"
 
 #include "base/size.h"
 #include "base/utf8.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,54 @@
 
 /* A gigabyte of text is a mistake; a template, for one, has a smaller limit of its own. */
 enum { DEFAULT_MAX_BYTES = 1 << 30 };
+
+/* ---- the locale ---- */
+
+/* This thread's locale, while "C" takes its place. */
+typedef struct c_rules {
+    locale_t c, before;
+} c_rules;
+
+/* "C" as a whole is a constant of the C library: this takes no memory and does not fail there. Where it did, the
+ * program's locale would stay. */
+static c_rules enter_c(void) {
+    c_rules rules = {.c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    if (rules.c) rules.before = uselocale(rules.c);
+    return rules;
+}
+
+static void leave_c(c_rules rules) {
+    if (!rules.c) return;
+    uselocale(rules.before);
+    freelocale(rules.c);
+}
+
+int plait_format(char *out, size_t n_bytes, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    c_rules rules = enter_c();
+    int n = vsnprintf(out, n_bytes, format, args);
+    leave_c(rules);
+    va_end(args);
+    return n;
+}
+
+double plait_strtod(const char *text, char **out_end) {
+    c_rules rules = enter_c();
+    double value = strtod(text, out_end);
+    leave_c(rules);
+    return value;
+}
+
+/* Not the double rounded once more, which may be the next float. */
+float plait_strtof(const char *text, char **out_end) {
+    c_rules rules = enter_c();
+    float value = strtof(text, out_end);
+    leave_c(rules);
+    return value;
+}
+
+/* ---- the string ---- */
 
 void plait_strbuf_init(plait_strbuf *s, size_t max_bytes) {
     *s = (plait_strbuf){.max_bytes = max_bytes ? max_bytes : DEFAULT_MAX_BYTES};
@@ -73,11 +122,13 @@ void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
+    c_rules rules = enter_c();
     int n = vsnprintf(NULL, 0, format, args);
     if (n >= 0 && reserve(s, (size_t)n)) {
         vsnprintf(s->bytes + s->length, (size_t)n + 1, format, again);
         s->length += (size_t)n;
     }
+    leave_c(rules);
     va_end(again);
     va_end(args);
 }
@@ -119,54 +170,27 @@ void plait_strbuf_json_string(plait_strbuf *s, const char *text) {
     plait_strbuf_json_string_n(s, text, strlen(text));
 }
 
-/* Printed numbers have a point, whatever the program's locale says: its mark, of one byte or more, stands between
- * two digits. Returns the new length. */
-static size_t restore_point(char *number) {
-    static const char plain[] = "0123456789+-einfa.";
-    char *mark = number + strspn(number, plain);
-    if (!*mark) return strlen(number);
-    char *after = mark + strcspn(mark, "0123456789");
-    *mark = '.';
-    memmove(mark + 1, after, strlen(after) + 1);
-    return strlen(number);
-}
-
 /* 17 significant digits always read back to the same double (IEEE 754), so the loop ends with a right answer; fewer are
- * tried first because 0.1 should print as 0.1. The trial reads with the locale's mark still in place, as it was
- * written. */
+ * tried first because 0.1 should print as 0.1. */
 size_t plait_format_double(double value, char *out) {
-    char text[40]; /* room for a mark of several bytes */
+    int n = 0;
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (digits == 17 || strtod(text, NULL) == value) break;
+        n = plait_format(out, 32, "%.*g", digits, value);
+        if (digits == 17 || plait_strtod(out, NULL) == value) break;
     }
-    size_t n = restore_point(text);
-    memcpy(out, text, n + 1);
-    return n;
+    return (size_t)n;
 }
 
-/* strtod knows more than numbers (hexadecimal, "inf", "nan", leading white space) and wants the locale's mark: only
- * characters of a decimal number are let through, with '.' replaced. */
+/* strtod knows more than numbers (hexadecimal, "inf", "nan", leading white space): only characters of a decimal number
+ * are let through. */
 bool plait_parse_double(const char *text, size_t n, double *out) {
-    char number[80], half[16], *end;
-    if (n == 0 || n >= 64) return false;
-    snprintf(half, sizeof half, "%.1f", 0.5); /* shows the locale's point between 0 and 5 */
-    size_t mark = strlen(half) - 2, k = 0;
-    bool pointed = false;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '.') {
-            if (pointed) return false;
-            memcpy(number + k, half + 1, mark);
-            k += mark;
-            pointed = true;
-        } else if (strchr("0123456789+-eE", text[i]) && text[i]) {
-            number[k++] = text[i];
-        } else {
-            return false;
-        }
-    }
-    number[k] = '\0';
-    double value = strtod(number, &end);
+    char number[64], *end;
+    if (n == 0 || n >= sizeof number) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!text[i] || !strchr("0123456789+-eE.", text[i])) return false;
+    memcpy(number, text, n);
+    number[n] = '\0';
+    double value = plait_strtod(number, &end);
     if (*end || !isfinite(value)) return false;
     *out = value;
     return true;
@@ -251,8 +275,5 @@ void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes) {
     size_t unit = 0;
     /* 1023.95 would print as 1024.0 */
     while (value >= (unit == 0 ? 1024 : 1023.95) && unit + 1 < PLAIT_COUNT_OF(units)) value /= 1024, unit++;
-    char number[40];
-    snprintf(number, sizeof number, "%.*f", unit == 0 ? 0 : value < 9.995 ? 2 : 1, value);
-    restore_point(number);
-    plait_strbuf_printf(s, "%s %s", number, units[unit]);
+    plait_strbuf_printf(s, "%.*f %s", unit == 0 ? 0 : value < 9.995 ? 2 : 1, value, units[unit]);
 }

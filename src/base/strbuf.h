@@ -48,7 +48,13 @@ const char *plait_strbuf_text(const plait_strbuf *s);
 /* Bytes for people in binary units: "512 B", "10.4 MiB", "3.25 GiB". */
 void plait_strbuf_bytes(plait_strbuf *s, uint64_t size_bytes);
 
-/* Shortest decimal that reads back to the same double, as C's strtod reads; returns its length. out needs 32
+/* snprintf, strtod and strtof with the rules of the locale "C", whatever locale the program has set: numbers have a point.
+ * plait_strbuf_printf prints by the same rules. Whatever a program reads goes through these. */
+int plait_format(char *out, size_t n_bytes, const char *format, ...) PLAIT_PRINTF(3, 4);
+double plait_strtod(const char *text, char **out_end);
+float plait_strtof(const char *text, char **out_end);
+
+/* Shortest decimal that reads back to the same double, as plait_strtod reads; returns its length. out needs 32
  * bytes. "1e+20" style exponents with at least two digits; no ".0" is added. */
 size_t plait_format_double(double value, char *out);
 

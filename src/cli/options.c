@@ -102,7 +102,7 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
         return PLAIT_EXIT_OK;
     }
     case PLAIT_CLI_NUMBER: {
-        double number = strtod(text, &end);
+        double number = plait_strtod(text, &end);
         /* inf and nan are numbers for strtod, and no setting. */
         if (end == text || *end || !isfinite(number))
             return plait_cli_usage("%s: %s wants a number, not \"%s\"", command->name, row->name, text);

@@ -82,8 +82,8 @@ static void json_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *ou
 /* Nine digits always suffice for a float32; printing the float64 it widens to would show digits that nobody wrote. */
 void plait_gguf_format_f32(float value, char *out) {
     for (int digits = 1; digits <= 9; digits++) {
-        snprintf(out, 32, "%.*g", digits, (double)value);
-        if (strtof(out, NULL) == value) return;
+        plait_format(out, 32, "%.*g", digits, (double)value);
+        if (plait_strtof(out, NULL) == value) return;
     }
 }
 
@@ -104,7 +104,7 @@ static void append_number(const plait_gguf_value *v, uint64_t i, bool json, plai
         plait_strbuf_append(out, json ? "null" : isnan(real) ? "nan" : real > 0 ? "inf" : "-inf");
     } else {
         if (real == floor(real) && fabs(real) < 1e15)
-            snprintf(text, sizeof text, "%.0f", real); /* 10000, not 1e+04 */
+            plait_format(text, sizeof text, "%.0f", real); /* 10000, not 1e+04 */
         else if (v->elem_type == PLAIT_GGUF_F32)
             plait_gguf_format_f32((float)real, text);
         else

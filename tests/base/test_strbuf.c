@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
+#include "support/locale.h"
 
 #include <locale.h>
 #include <math.h>
@@ -158,6 +159,31 @@ static void test_locale_does_not_matter(void **state) {
     printf("locales with another decimal mark that are installed here: %d\n", tried);
 }
 
+/* Whatever is printed or read has a point, and the program's locale is what it was. */
+static void test_comma_does_not_matter(void **state) {
+    char text[64], *end;
+    double value = 0;
+    plait_strbuf s;
+    (void)state;
+    plait_strbuf_init(&s, 0);
+    assert_true(test_locale_begin());
+    plait_strbuf_printf(&s, "%.2f %g %s %.17g|", 1.25, 1e-7, "1,5", 0.1);
+    plait_strbuf_json_number(&s, 2.5);
+    plait_strbuf_append_char(&s, '|');
+    plait_strbuf_bytes(&s, 10905190);
+    assert_string_equal(plait_strbuf_text(&s), "1.25 1e-07 1,5 0.10000000000000001|2.5|10.4 MiB");
+    plait_strbuf_deinit(&s);
+    assert_int_equal(plait_format(text, sizeof text, "%.3e", 1234.5), 9);
+    assert_string_equal(text, "1.234e+03");
+    assert_true(plait_strtod("2.5,", &end) == 2.5 && *end == ',');
+    assert_true(plait_parse_double("-2.5e-1", 7, &value) && value == -0.25);
+    assert_false(plait_parse_double("2,5", 3, &value));
+    expect_number(-2.25e-30, "-2.25e-30");
+    snprintf(text, sizeof text, "%.1f", 0.5);
+    test_locale_end();
+    assert_string_equal(text, "0,5");
+}
+
 static void test_bytes_for_people(void **state) {
     (void)state;
     static const struct {
@@ -184,9 +210,13 @@ static void test_bytes_for_people(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),           cmocka_unit_test(test_limit_is_sticky),
-        cmocka_unit_test(test_json_strings),     cmocka_unit_test(test_json_numbers),
-        cmocka_unit_test(test_shortest_doubles), cmocka_unit_test(test_locale_does_not_matter),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_limit_is_sticky),
+        cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_shortest_doubles),
+        cmocka_unit_test(test_locale_does_not_matter),
+        cmocka_unit_test(test_comma_does_not_matter),
         cmocka_unit_test(test_bytes_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Descriptions: what is found in golden files, what is said about files that make no sense, and that printing is safe. */
 #include "gguf/describe.h"
 #include "gguf/image.h"
+#include "support/locale.h"
 #include "support/paths.h"
 
 #include <dirent.h>
@@ -201,6 +202,19 @@ static void numbers(void **state) {
         plait_gguf_format_f32(floats[i].value, out);
         assert_string_equal(out, floats[i].text);
     }
+    /* With a comma in the program's locale JSON stays JSON. */
+    static const double values[] = {2.5, 10000, 1e-7};
+    plait_gguf_value value = {
+        .type = PLAIT_GGUF_ARRAY, .elem_type = PLAIT_GGUF_F64, .count = 3, .data = values};
+    plait_strbuf text;
+    plait_strbuf_init(&text, 0);
+    assert_true(test_locale_begin());
+    plait_gguf_format_f32(1.0f / 3, out);
+    plait_gguf_value_json(&value, NULL, &text);
+    test_locale_end();
+    assert_string_equal(out, "0.33333334");
+    assert_string_equal(plait_strbuf_text(&text), "[2.5,10000,1e-07]");
+    plait_strbuf_deinit(&text);
     assert_string_equal(plait_gguf_file_type_name(15), "Q4_K_M");
     assert_null(plait_gguf_file_type_name(4));
     assert_null(plait_gguf_file_type_name(1024));

@@ -3,6 +3,7 @@
 #include "text/template_support.h"
 
 #include "base/strbuf.h"
+#include "support/locale.h"
 #include "text/template/ast.h"
 
 #include <pthread.h>
@@ -377,6 +378,21 @@ static void threads_share_a_template(void **state) {
     plait_template_destroy(t);
 }
 
+/* Numbers are read and printed with a point, whatever locale the program has set. */
+static void another_locale(void **state) {
+    (void)state;
+    plait_template_output out;
+    assert_true(test_locale_begin());
+    plait_status status =
+        render_text("{{ 1.5 }} {{ x }} {{ '%.2f' % x }} {{ '{:.1e} {:g} {:.3}'.format(x, x, x) }} "
+                    "{{ '2.5'|float }} {{ 2.345|round(2) }} {{ 2500|filesizeformat }} {{ {'a': x}|tojson }}",
+                    "{\"x\": 0.25}", NULL, &out);
+    test_locale_end();
+    assert_int_equal(status, PLAIT_OK);
+    assert_string_equal(out.text, "1.5 0.25 0.25 2.5e-01 0.25 0.25 2.5 2.35 2.5 kB {\"a\": 0.25}");
+    plait_template_output_deinit(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deep_sources),          cmocka_unit_test(long_sources),
@@ -385,6 +401,7 @@ int main(void) {
         cmocka_unit_test(appending_is_linear),   cmocka_unit_test(named_limits),
         cmocka_unit_test(deep_variables),        cmocka_unit_test(stack_is_bounded),
         cmocka_unit_test(errors_name_the_place), cmocka_unit_test(threads_share_a_template),
+        cmocka_unit_test(another_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -421,13 +421,13 @@ static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, 
     if (bytes == 1) return plait_tpl_str_text(r, "1 Byte", out);
     /* Also negative sizes, as in Jinja. */
     if (bytes < base) {
-        snprintf(text, sizeof text, "%.0f Bytes", trunc(bytes));
+        plait_format(text, sizeof text, "%.0f Bytes", trunc(bytes));
         return plait_tpl_str_text(r, text, out);
     }
     int i = 0;
     /* `unit` is the next one up, hence base * bytes / unit. */
     for (unit = base * base; i < 7 && bytes >= unit; i++) unit *= base;
-    snprintf(text, sizeof text, "%.1f %s", base * bytes / unit, names[binary][i]);
+    plait_format(text, sizeof text, "%.1f %s", base * bytes / unit, names[binary][i]);
     return plait_tpl_str_text(r, text, out);
 }
 

@@ -3,6 +3,7 @@
  *
  * Python's integers have no bound and these have 64 bits: where a result does not fit, the rendering fails instead of
  * giving another number. */
+#include "base/strbuf.h"
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -85,7 +86,7 @@ static bool text_to_double(plait_tpl_render *r, const plait_tpl_str *s, double *
     if (!plain_number(r, s, text, sizeof text) || strpbrk(text, "xX(")) return false;
     /* strtod takes white space in front, and signs alone are none. */
     if (text[0] == ' ' || text[strspn(text, "+-")] == '\0') return false;
-    *out = strtod(text, &end);
+    *out = plait_strtod(text, &end);
     return *end == '\0';
 }
 
@@ -180,8 +181,8 @@ static double round_digits(double d, int64_t digits) {
         if (fabs(y - z) == 0.5) z = 2.0 * round(y / 2.0);
         return z * unit;
     }
-    snprintf(text, sizeof text, "%.*f", (int)digits, d);
-    return strtod(text, NULL);
+    plait_format(text, sizeof text, "%.*f", (int)digits, d);
+    return plait_strtod(text, NULL);
 }
 
 /* Digits below zero round to tens, hundreds and so on, ties to even. */

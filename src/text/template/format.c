@@ -3,7 +3,8 @@
  * only cost steps and arena bytes.
  *
  * Rules are CPython's: unicodeobject.c for %, formatter_unicode.c for specifications. Digits come from the C library,
- * which rounds correctly, under the locale "C" that a program has unless it sets another. */
+ * which rounds correctly, under the locale "C" whatever the program has set. */
+#include "base/strbuf.h"
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -48,14 +49,14 @@ static int print_plain(double magnitude, int precision, char *out, size_t n) {
     if (precision < 0) return (int)plait_tpl_float_repr(magnitude, out);
     int p = precision ? precision : 1, exponent;
     char probe[64];
-    snprintf(probe, sizeof probe, "%.*e", p - 1 < 40 ? p - 1 : 40, magnitude);
+    plait_format(probe, sizeof probe, "%.*e", p - 1 < 40 ? p - 1 : 40, magnitude);
     const char *e = strchr(probe, 'e');
     exponent = e ? atoi(e + 1) : 0;
-    int used = snprintf(out, n, "%.*g", p, magnitude);
+    int used = plait_format(out, n, "%.*g", p, magnitude);
     if (isfinite(magnitude) && exponent == p - 1 && !strchr(out, 'e') && !strchr(out, '.'))
-        used =
-            snprintf(out, n, "%.*e", p - 1, magnitude); /* the digit behind the point would be one too many */
-    if (isfinite(magnitude) && strchr(out, 'e')) {      /* strip zeros of the mantissa, as g does */
+        used = plait_format(out, n, "%.*e", p - 1,
+                            magnitude);            /* the digit behind the point would be one too many */
+    if (isfinite(magnitude) && strchr(out, 'e')) { /* strip zeros of the mantissa, as g does */
         char *mark = strchr(out, 'e'), *z = mark;
         if (memchr(out, '.', (size_t)(mark - out))) {
             while (z[-1] == '0') z--;
@@ -86,10 +87,10 @@ static bool float_digits(plait_tpl_render *r, double magnitude, char type, int p
             for (int i = 0; i < used; i++) text[i] = (char)toupper((unsigned char)text[i]);
     } else if (type == 0 || type == 'n') {
         used = type == 0 ? print_plain(magnitude, precision, text, n)
-                         : snprintf(text, n, "%.*g", precision < 0 ? 6 : precision, magnitude);
+                         : plait_format(text, n, "%.*g", precision < 0 ? 6 : precision, magnitude);
     } else {
         snprintf(format, sizeof format, "%%%s.*%c", alternate ? "#" : "", type);
-        used = snprintf(text, n, format, precision < 0 ? 6 : precision, magnitude);
+        used = plait_format(text, n, format, precision < 0 ? 6 : precision, magnitude);
     }
     if (percent) text[used++] = '%';
     out->digits = text;

@@ -3,6 +3,7 @@
  * whenever a token is made. */
 #include "text/template/lexer.h"
 
+#include "base/strbuf.h"
 #include "base/utf8.h"
 #include "text/template/string.h"
 
@@ -212,7 +213,7 @@ static bool add_float(plait_tpl_lexer *x, size_t end) {
         small[n++] = x->text[i];
     }
     small[n] = '\0';
-    if (!add_token(x, PLAIT_TPL_T_FLOAT, plait_tpl_float(strtod(small, NULL)))) return false;
+    if (!add_token(x, PLAIT_TPL_T_FLOAT, plait_tpl_float(plait_strtod(small, NULL)))) return false;
     move_to(x, end);
     return true;
 }

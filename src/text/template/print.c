@@ -26,8 +26,8 @@ size_t plait_tpl_float_repr(double value, char *out) {
     int n = 0, exponent = 0;
     /* Most numbers in templates have few digits, so the loop ends early. */
     for (n = 1; n <= 17; n++) {
-        snprintf(shortest, sizeof shortest, "%.*e", n - 1, value);
-        if (strtod(shortest, NULL) == value) break;
+        plait_format(shortest, sizeof shortest, "%.*e", n - 1, value);
+        if (plait_strtod(shortest, NULL) == value) break;
     }
     const char *p = shortest;
     bool negative = *p == '-';
