@@ -232,6 +232,14 @@ static bool slice_string(plait_tpl_render *r, const plait_tpl_str *s, int64_t st
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* Where item i of a range is, or would be for -1 and its length; false beyond 64 bits. On the way there may be more. */
+static bool range_place(const plait_tpl_range *range, int64_t i, int64_t *out) {
+    __extension__ typedef __int128 wide;
+    wide place = (wide)range->start + (wide)i * range->step;
+    *out = (int64_t)place;
+    return place == *out;
+}
+
 /* Steps are held within half of 64 bits: with any larger one there is a single item, and sums of start and step cannot
  * overflow. Ranges are sliced without their items. */
 bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value start_v, plait_tpl_value stop_v,
@@ -253,11 +261,8 @@ bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value sta
     if (v.kind == PLAIT_TPL_RANGE) {
         const plait_tpl_range *range = v.u.range;
         int64_t first, last, by;
-        if (__builtin_mul_overflow(range->step, step, &by) ||
-            __builtin_mul_overflow(start, range->step, &first) ||
-            __builtin_add_overflow(first, range->start, &first) ||
-            __builtin_mul_overflow(stop, range->step, &last) ||
-            __builtin_add_overflow(last, range->start, &last))
+        if (__builtin_mul_overflow(range->step, step, &by) || !range_place(range, start, &first) ||
+            !range_place(range, stop, &last))
             return plait_tpl_int_overflow(r);
         return plait_tpl_range_new(r, first, last, by, out);
     }

@@ -115,13 +115,14 @@ static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base
     if (base == 0) base = 10;
     if (!*p) return 0;
     int64_t value = 0;
+    bool over = false;
+    /* To the end: what is no integer is none however long. */
     for (; *p; p++) {
         if (digit_of(*p) >= base) return 0;
-        if (__builtin_mul_overflow(value, base, &value) ||
-            __builtin_sub_overflow(value, (int64_t)digit_of(*p), &value))
-            return -1;
+        over = over || __builtin_mul_overflow(value, base, &value) ||
+               __builtin_sub_overflow(value, (int64_t)digit_of(*p), &value);
     }
-    if (!negative && value == INT64_MIN) return -1;
+    if (over || (!negative && value == INT64_MIN)) return -1;
     *out = negative ? value : -value;
     return 1;
 }
