@@ -22,6 +22,9 @@ enum { SHORTEST_CONTEXT = 512, USUAL_BATCH = 512, SMALLEST_BATCH = 64 };
 static const double HALF_CONTEXT = 1.1, SMALL_CACHE = 1.25;
 /* What could be better by less than this is not looked at. */
 static const double LEAST_GAIN = 0.01;
+/* Leaving all experts with their layers, where that is no more than this much slower, is asked about again and again: it may
+ * win where a few bytes more or less are free. */
+static const double MUCH_SLOWER = 1.15;
 /* Where times are not known: twice as many steps for a prompt. */
 static const double HALF_BATCH = 1.1;
 
@@ -86,17 +89,19 @@ double plait_fit_score(const plait_fit_setting *s, double time_ns) {
 /* ---- trying ---- */
 
 /* The context is no option here: building takes it as an argument. */
-static void set(plait_model *model, const plait_fit_setting *s) {
+static void set(plait_model *model, const plait_fit_experts *experts, const plait_fit_setting *s) {
+    if (experts) plait_fit_experts_pin(experts, model, s->far_layers);
     model->options.batch = s->batch;
     model->options.k_type = s->k_type;
     model->options.v_type = s->v_type;
 }
 
 /* Full is an answer, everything else that fails is a failure of the search, as memory of the host or a broken file. */
-plait_status plait_fit_try(plait_model *model, const plait_fit_setting *setting, plait_engine *out,
-                           double *out_time_ns, bool *out_fits) {
+plait_status plait_fit_try(plait_model *model, const plait_fit_experts *experts,
+                           const plait_fit_setting *setting, plait_engine *out, double *out_time_ns,
+                           bool *out_fits) {
     plait_engine engine = {0};
-    set(model, setting);
+    set(model, experts, setting);
     plait_status status = plait_engine_build(model, setting->context, &engine);
     *out_fits = status == PLAIT_OK;
     if (status == PLAIT_OK) status = plait_engine_time(&engine, out_time_ns);
@@ -128,6 +133,11 @@ typedef struct search {
      * saves planning twice. */
     uint64_t *reserve_bytes; /* [device] */
     int reserve_of;          /* -1: of none */
+    plait_fit_experts experts;
+    double *
+        far_ns; /* [experts.n_layers + 1] times of the setting that is tried; NAN: not known, INFINITY: does not fit */
+    int far_of;     /* the last setting whose number of layers is settled, -1: none */
+    bool far_alone; /* in the last setting that told, leaving experts with their layers was much slower */
 } search;
 
 /* Bytes of all caches: as many positions as the context has, or as a window lets be seen. */
@@ -156,28 +166,58 @@ static bool same_but_batch(const plait_fit_setting *a, const plait_fit_setting *
     return a->context == b->context && a->k_type == b->k_type;
 }
 
-/* Builds the setting's engine and keeps it if it is the best so far; only one engine lives at a time beside the one
- * being tried. Ties go to the earlier setting, which is the more wished for. The reserve for temporaries saves a second
- * round of residence; where it is too small, building decides again by itself. */
-static plait_status try_setting(search *s, int i) {
+/* What lies on the device that takes experts. */
+typedef struct far_view {
+    double bytes;
+    int n_blocks; /* whole layers */
+} far_view;
+
+static far_view view_far(const search *s, const plait_engine *engine) {
+    uint64_t private_bytes, mapped_bytes, state_bytes;
+    double asked, held;
+    far_view view = {0};
+    if (s->experts.n_layers == 0) return view;
+    plait_residence_bytes(engine->residence, s->experts.device, &private_bytes, &mapped_bytes, &state_bytes);
+    plait_residence_shares(engine->residence, s->experts.device, &asked, &held, &view.n_blocks);
+    view.bytes = (double)private_bytes + (double)mapped_bytes + (double)state_bytes;
+    return view;
+}
+
+/* Builds the setting's engine, with the experts of so many layers far, and keeps it if it is the best so far; only one
+ * engine lives at a time beside the one being tried. Ties go to the earlier setting, which is the more wished for. The
+ * reserve for temporaries saves a second round of residence; where it is too small, building decides again by itself. */
+static plait_status try_far(search *s, int i, int64_t far_layers, far_view *out_view) {
     plait_engine engine = {0};
+    plait_fit_setting *setting = &s->settings[i];
+    int64_t kept_layers = setting->far_layers;
+    double time_ns = 0;
     bool fits;
+    if (!isnan(s->far_ns[far_layers])) return PLAIT_OK;
     /* Temporaries depend on batch and types, not on the context: what they took last is reserved from the start. */
-    bool known = s->reserve_of >= 0 && same_but_context(&s->settings[i], &s->settings[s->reserve_of]);
+    bool known = s->reserve_of >= 0 && same_but_context(setting, &s->settings[s->reserve_of]);
     s->n_tried++;
     s->model->reserve_bytes = known ? s->reserve_bytes : NULL;
-    plait_status status = plait_fit_try(s->model, &s->settings[i], &engine, &s->times[i], &fits);
+    setting->far_layers = far_layers;
+    plait_status status = plait_fit_try(s->model, &s->experts, setting, &engine, &time_ns, &fits);
+    setting->far_layers = kept_layers;
     s->model->reserve_bytes = NULL;
     PLAIT_TRY(status);
-    s->states[i] = fits ? FITS : TOO_LARGE;
+    s->far_ns[far_layers] = fits ? time_ns : INFINITY;
     if (!fits) return PLAIT_OK;
-    s->timed = s->times[i] > 0;
+    if (out_view) *out_view = view_far(s, &engine);
+    s->timed = time_ns > 0;
     s->reserve_of = i;
-    for (int d = 0; d < plait_context_device_count(s->model->context); d++) {
+    for (int d = 0; d < plait_context_device_count(s->model->context); d++)
         s->reserve_bytes[d] = engine.taken_bytes[d];
-        s->temporary_bytes[i] += (double)engine.taken_bytes[d];
+    if (s->states[i] == UNKNOWN || time_ns < s->times[i]) {
+        s->states[i] = FITS;
+        s->times[i] = time_ns;
+        setting->far_layers = far_layers;
+        s->temporary_bytes[i] = 0;
+        for (int d = 0; d < plait_context_device_count(s->model->context); d++)
+            s->temporary_bytes[i] += (double)engine.taken_bytes[d];
     }
-    double score = plait_fit_score(&s->settings[i], s->times[i]);
+    double score = plait_fit_score(setting, time_ns);
     bool better = s->best < 0 || score < s->best_score || (score == s->best_score && i < s->best);
     if (better) {
         plait_engine_destroy(&s->engine);
@@ -187,6 +227,74 @@ static plait_status try_setting(search *s, int i) {
     } else {
         plait_engine_destroy(&engine);
     }
+    return PLAIT_OK;
+}
+
+/* Times fall while experts that leave make room for whole layers, and rise once nothing else is far: so from any place the
+ * way down leads to the least. Steps double while it goes down, and end at single layers. */
+static plait_status descend(search *s, int i, int64_t at, int64_t step) {
+    int64_t n = s->experts.n_layers;
+    PLAIT_TRY(try_far(s, i, at, NULL));
+    while (step > 0) {
+        int64_t below = plait_max_i64(at - step, 0), above = plait_min_i64(at + step, n), next = at;
+        PLAIT_TRY(try_far(s, i, below, NULL));
+        if (s->far_ns[below] < s->far_ns[next]) next = below;
+        if (next == at) PLAIT_TRY(try_far(s, i, above, NULL));
+        if (next == at && s->far_ns[above] < s->far_ns[next]) next = above;
+        step = next != at ? 2 * step : step / 2;
+        at = next;
+    }
+    return PLAIT_OK;
+}
+
+/* From a good guess it is plain which way is down: more experts must leave while whole layers are far, else fewer may. One
+ * step the wrong way ends it. */
+static plait_status walk(search *s, int i, int64_t at) {
+    int64_t n = s->experts.n_layers, step = 1;
+    far_view view = {0};
+    PLAIT_TRY(try_far(s, i, at, &view));
+    if (s->far_ns[at] == INFINITY) return descend(s, i, at, 2);
+    while (step > 0) {
+        int64_t next = view.n_blocks ? at + step : at - step;
+        if (next >= 0 && next <= n) PLAIT_TRY(try_far(s, i, next, NULL));
+        bool down = next >= 0 && next <= n && s->far_ns[next] < s->far_ns[at];
+        step = down ? 2 * step : step / 2;
+        if (down) at = next;
+    }
+    return PLAIT_OK;
+}
+
+/* A setting like one that is settled needs as many layers more or less as its cache is larger or smaller. Otherwise the
+ * split tells: what it leaves far without pins, experts alone could be instead. Where nothing is left there, nothing is
+ * better. A split that fits nowhere may fit when experts, which are smaller than layers, fill what is left. */
+static plait_status try_far_layers(search *s, int i) {
+    int64_t n = s->experts.n_layers, guess;
+    double each = s->experts.bytes;
+    far_view left = {0};
+    int y = s->far_of;
+    if (y >= 0 && s->settings[y].far_layers > 0) {
+        double more = (s->cache_bytes[i] - s->cache_bytes[y]) / each;
+        guess = s->settings[y].far_layers + (int64_t)ceil(more - 0.5);
+        if (guess > 0) PLAIT_TRY(walk(s, i, plait_min_i64(guess, n)));
+        if (s->states[i] == FITS && s->settings[i].far_layers > 0 && s->far_alone) return PLAIT_OK;
+    }
+    PLAIT_TRY(try_far(s, i, 0, &left));
+    if (s->states[i] == FITS && (s->settings[i].far_layers > 0 || left.bytes == 0 || !s->timed))
+        return PLAIT_OK;
+    guess = s->states[i] == FITS ? (int64_t)ceil(left.bytes / each) : (n + 1) / 2;
+    return descend(s, i, plait_min_i64(plait_max_i64(guess, 1), n), 2);
+}
+
+static plait_status try_setting(search *s, int i) {
+    for (int64_t k = 0; k <= s->experts.n_layers; k++) s->far_ns[k] = NAN;
+    if (s->experts.n_layers > 0)
+        PLAIT_TRY(try_far_layers(s, i));
+    else
+        PLAIT_TRY(try_far(s, i, 0, NULL));
+    if (s->states[i] == UNKNOWN) s->states[i] = TOO_LARGE;
+    if (s->states[i] != FITS) return PLAIT_OK;
+    s->far_of = i;
+    if (!isnan(s->far_ns[0])) s->far_alone = s->far_ns[0] > MUCH_SLOWER * s->times[i];
     return PLAIT_OK;
 }
 
@@ -205,7 +313,9 @@ static plait_status find_ideal(search *s) {
     s->model->budget_bytes = budgets;
     int shortest = 0;
     while (shortest + 1 < s->n && same_but_context(&s->settings[shortest + 1], &s->settings[0])) shortest++;
-    plait_status status = plait_fit_try(s->model, &s->settings[shortest], &engine, &s->ideal_ns, &fits);
+    plait_fit_setting ideal = s->settings[shortest];
+    ideal.far_layers = 0;
+    plait_status status = plait_fit_try(s->model, &s->experts, &ideal, &engine, &s->ideal_ns, &fits);
     s->model->budget_bytes = NULL;
     plait_engine_destroy(&engine);
     free(budgets);
@@ -286,7 +396,7 @@ static plait_status run_search(search *s) {
     bool fits;
     double time;
     plait_engine engine = {0};
-    PLAIT_TRY(plait_fit_try(s->model, &s->settings[s->n - 1], &engine, &time, &fits));
+    PLAIT_TRY(plait_fit_try(s->model, &s->experts, &s->settings[s->n - 1], &engine, &time, &fits));
     plait_engine_destroy(&engine);
     if (fits) return plait_error(PLAIT_INTERNAL, "what did not fit does now");
     const char *path = plait_gguf_path(s->model->gguf);
@@ -298,35 +408,51 @@ static plait_status run_search(search *s) {
         (long long)last->context, (long long)last->batch, plait_fit_type_name(last->k_type, type));
 }
 
+static void search_destroy(search *s) {
+    if (!s) return;
+    plait_engine_destroy(&s->engine);
+    free(s->reserve_bytes);
+    free(s->far_ns);
+    free(s);
+}
+
+static plait_status search_create(search **out, plait_model *model) {
+    size_t n_devices = (size_t)plait_context_device_count(model->context);
+    search *s = plait_alloc_array(1, sizeof *s);
+    if (!s) return plait_error_memory("fit", sizeof *s);
+    s->model = model;
+    s->best = s->reserve_of = s->far_of = -1;
+    plait_status status = plait_fit_experts_init(&s->experts, model);
+    s->reserve_bytes = plait_alloc_array(n_devices, sizeof *s->reserve_bytes);
+    s->far_ns = plait_alloc_array((size_t)s->experts.n_layers + 1, sizeof *s->far_ns);
+    if (status == PLAIT_OK && (!s->reserve_bytes || !s->far_ns)) status = plait_error_memory("fit", 0);
+    if (status != PLAIT_OK) {
+        search_destroy(s);
+        return status;
+    }
+    s->n = plait_fit_list(model, s->settings);
+    for (int i = 0; i < s->n; i++) s->cache_bytes[i] = count_cache(model, &s->settings[i]);
+    *out = s;
+    return PLAIT_OK;
+}
+
 /* Proofs are made once, of what is chosen: they say nothing about what fits. The options are left as the chosen setting
  * has them. */
 plait_status plait_fit_choose(plait_model *model, plait_engine *out, bool *out_as_wished, int *out_n_tried) {
-    search *s = plait_alloc_array(1, sizeof *s);
-    if (!s) return plait_error_memory("fit", sizeof *s);
-    s->reserve_bytes =
-        plait_alloc_array((size_t)plait_context_device_count(model->context), sizeof *s->reserve_bytes);
-    if (!s->reserve_bytes) {
-        free(s);
-        return plait_error_memory("fit", 0);
-    }
-    s->model = model;
-    s->best = s->reserve_of = -1;
-    s->n = plait_fit_list(model, s->settings);
-    for (int i = 0; i < s->n; i++) s->cache_bytes[i] = count_cache(model, &s->settings[i]);
+    search *s;
+    PLAIT_TRY(search_create(&s, model));
     bool unproved = model->options.skip_verify;
     model->options.skip_verify = true; /* what is not chosen needs no proof */
     plait_status status = run_search(s);
     model->options.skip_verify = unproved;
     if (status == PLAIT_OK && !unproved) status = plait_engine_prove(&s->engine);
     if (status == PLAIT_OK) {
-        set(model, &s->settings[s->best]);
+        set(model, &s->experts, &s->settings[s->best]);
         *out = s->engine;
+        s->engine = (plait_engine){0};
         *out_as_wished = s->best == 0;
         *out_n_tried = s->n_tried;
-    } else {
-        plait_engine_destroy(&s->engine);
     }
-    free(s->reserve_bytes);
-    free(s);
+    search_destroy(s);
     return status;
 }

@@ -75,6 +75,8 @@ static plait_status write_split(plait_model *model, const plait_engine *engine, 
     if (!ratio) return plait_error_memory("fit", (uint64_t)n * sizeof *ratio);
     plait_status status = find_ratio(model, engine, ratio, &found);
     if (status == PLAIT_OK && found) status = write_ratio(out, ratio, n);
+    /* Whole layers by cost, and no experts apart but those that are pinned. */
+    if (!found && model->hp.n_experts > 0) plait_strbuf_append(out, " --split layer");
     free(ratio);
     return status;
 }

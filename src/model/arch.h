@@ -28,6 +28,9 @@ typedef struct plait_arch_traits {
     bool shared_gate; /* an expert that every token uses, behind a sigmoid of its own */
 } plait_arch_traits;
 
+/* What a pin calls everything of a layer's experts, their weights and their nodes: behind "blk.LAYER.". */
+#define PLAIT_EXPERT_NAMES "ffn_*_exps*"
+
 typedef struct plait_builder plait_builder;
 
 typedef struct plait_arch {

@@ -98,7 +98,8 @@ static plait_tensor shared_expert(plait_builder *b, int64_t il, plait_tensor x) 
     return plait_mul(b->graph, y, plait_sigmoid(b->graph, gate));
 }
 
-/* x is [n_embd, rows]; what a token's experts give is [n_embd, used, rows] until it is summed by shares. */
+/* x is [n_embd, rows]; what a token's experts give is [n_embd, used, rows] until it is summed by shares. All nodes between
+ * are called "_exps", so that one pin (PLAIT_EXPERT_NAMES) takes them along with their weights. */
 static plait_tensor experts(plait_builder *b, int64_t il, plait_tensor x, plait_dim rows) {
     const plait_hparams *hp = b->hp;
     int64_t n_ff = hp->n_ff_expert ? hp->n_ff_expert : hp->n_ff[il];
@@ -106,8 +107,9 @@ static plait_tensor experts(plait_builder *b, int64_t il, plait_tensor x, plait_
     plait_tensor column = plait_reshape(b->graph, x, PLAIT_SHAPE(hp->n_embd, 1, rows));
     plait_tensor gate = expert_linear(b, il, "ffn_gate_exps", column, ids, hp->n_embd, n_ff);
     plait_tensor up = expert_linear(b, il, "ffn_up_exps", column, ids, hp->n_embd, n_ff);
-    plait_tensor y = expert_linear(b, il, "ffn_down_exps", gated(b, gate, up), ids, n_ff, hp->n_embd);
-    y = plait_named(b->graph, "ffn_experts", plait_weighted_sum(b->graph, y, shares));
+    plait_tensor y = plait_named(b->graph, "ffn_act_exps", gated(b, gate, up));
+    y = expert_linear(b, il, "ffn_down_exps", y, ids, n_ff, hp->n_embd);
+    y = plait_named(b->graph, "ffn_sum_exps", plait_weighted_sum(b->graph, y, shares));
     return hp->n_ff_shared ? plait_add(b->graph, y, shared_expert(b, il, x)) : y;
 }
 

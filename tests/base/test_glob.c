@@ -22,6 +22,35 @@ static void cases(void **state) {
     assert_false(plait_glob_matches("", "a"));
 }
 
+static void ranges_of_numbers(void **state) {
+    (void)state;
+    static const char *const yes[][2] = {{"{0-9}", "0"},
+                                         {"{0-9}", "9"},
+                                         {"blk.{0-26}.ffn_*_exps*", "blk.26.ffn_up_exps.weight"},
+                                         {"blk.{7-7}", "blk.7"},
+                                         {"*{3-12}b", "a12b"},
+                                         {"*{3-12}*", "x99y4"},
+                                         {"{1-2}{3-4}", "{1-2}{3-4}"},
+                                         {"{1-x}", "{1-x}"},
+                                         {"a{", "a{"},
+                                         {"{0-999999999}", "123456789"},
+                                         {"*{2-3}", "23"}};
+    static const char *const no[][2] = {{"{0-9}", "10"},
+                                        {"{0-9}", ""},
+                                        {"{0-9}", "x"},
+                                        {"blk.{0-26}.*", "blk.27.q"},
+                                        {"{0-9}", "05"},
+                                        {"{5-9}", "4"},
+                                        {"{9-5}", "7"},
+                                        {"blk.{1-3}", "blk.1.q"},
+                                        {"{0-99}", "1234567890123"},
+                                        {"{0-9", "5"}};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (!plait_glob_matches(yes[i][0], yes[i][1])) fail_msg("%s, %s: no", yes[i][0], yes[i][1]);
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (plait_glob_matches(no[i][0], no[i][1])) fail_msg("%s, %s: yes", no[i][0], no[i][1]);
+}
+
 /* Writes word number n over the letters to out. */
 static void word(int n, const char *letters, int base, char *out) {
     for (; n > 0; n = (n - 1) / base) *out++ = letters[(n - 1) % base];
@@ -43,6 +72,7 @@ static void all_short_pairs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cases), cmocka_unit_test(all_short_pairs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cases), cmocka_unit_test(ranges_of_numbers),
+                                       cmocka_unit_test(all_short_pairs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void model_path(char path[256]) {
 
 /* Opens, loads, makes a session and feeds a full step and a single one. */
 static plait_status live(const char *devices, const char *path, const plait_model_options *options,
-                         uint64_t *out_used, int64_t *out_context) {
+                         uint64_t *out_used, int64_t *out_context, bool *out_apart) {
     plait_context *context;
     plait_model *model = NULL;
     plait_session *session = NULL;
@@ -39,6 +39,7 @@ static plait_status live(const char *devices, const char *path, const plait_mode
             out_used[d] = total - available;
         }
         *out_context = facts.context;
+        *out_apart = strstr(plait_model_flags(model), "_exps") != NULL;
     }
     plait_session_destroy(session);
     plait_model_release(model);
@@ -59,16 +60,17 @@ static void test_one_device(void **state) {
         plait_model_options options = {.context = 512, .batch = 64, .margin_bytes = margin};
         uint64_t low = 0, high = 8 * MIB, used = 0;
         int64_t context;
+        bool apart;
         while (high - low > 1) {
             uint64_t middle = low + (high - low) / 2;
             snprintf(devices, sizeof devices, "sim:poison=no:mem=%llu%s", (unsigned long long)middle,
                      kinds[k]);
-            plait_status status = live(devices, path, &options, &used, &context);
+            plait_status status = live(devices, path, &options, &used, &context, &apart);
             if (status != PLAIT_OK) assert_int_equal(status, PLAIT_OUT_OF_MEMORY);
             *(status == PLAIT_OK ? &high : &low) = middle;
         }
         snprintf(devices, sizeof devices, "sim:poison=no:mem=%llu%s", (unsigned long long)high, kinds[k]);
-        fit_must(live(devices, path, &options, &used, &context));
+        fit_must(live(devices, path, &options, &used, &context, &apart));
         print_message("sim%s: accepted from %llu bytes, of which %llu are used\n", kinds[k],
                       (unsigned long long)high, (unsigned long long)used);
         assert_int_equal(used, high); /* counted to the byte */
@@ -77,27 +79,27 @@ static void test_one_device(void **state) {
 }
 
 /* Several devices of unlike memory, everything open. */
-static void test_several_devices(void **state) {
-    (void)state;
+static void several_devices(const char *name) {
     static const uint64_t margins[] = {0, 0, 0};
     static const int memory[][3] = {{300, 900, 2200}, {900, 300, 2200}, {1500, 1500, 300}, {400, 400, 700},
                                     {700, 60, 1100},  {2500, 40, 40},   {100, 100, 3000}};
     char path[256], devices[512];
-    int n_open = 0, n_short = 0;
-    model_path(path);
+    int n_open = 0, n_short = 0, n_apart = 0;
+    fit_model(fit_shape_named(name), path);
     for (size_t m = 0; m < sizeof memory / sizeof *memory; m++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             for (int n = 2; n <= 3; n++) {
                 plait_model_options options = {.margin_bytes = margins, .kv_open = k % 2 == 0};
                 uint64_t used[3];
                 int64_t context = 0;
+                bool apart = false;
                 size_t at = 0;
                 for (int d = 0; d < n; d++)
                     at += (size_t)snprintf(devices + at, sizeof devices - at,
                                            "%ssim:poison=no:mem=%dKiB:flops=%dG:memory-bandwidth=%dGB%s",
                                            d ? "," : "", 2 * memory[m][d], 50 * (d + 1), 10 * (d + 1),
                                            kinds[k]);
-                plait_status status = live(devices, path, &options, used, &context);
+                plait_status status = live(devices, path, &options, used, &context, &apart);
                 if (status != PLAIT_OK) {
                     if (status != PLAIT_OUT_OF_MEMORY) fail_msg("%s: %s", devices, plait_error_message());
                     assert_non_null(strstr(plait_error_message(), "nothing fits"));
@@ -105,11 +107,24 @@ static void test_several_devices(void **state) {
                 }
                 n_open++;
                 n_short += context < 4096;
+                n_apart += apart;
             }
-    print_message("%d of %zu sets of devices took the model, %d with less context\n", n_open,
-                  2 * (sizeof memory / sizeof *memory) * (sizeof kinds / sizeof *kinds), n_short);
+    print_message("%d of %zu sets of devices took %s, %d with less context, %d with experts apart\n", n_open,
+                  2 * (sizeof memory / sizeof *memory) * (sizeof kinds / sizeof *kinds), name, n_short,
+                  n_apart);
     assert_true(n_open > 20 && n_short > 5);
+    assert_true((n_apart > 5) == (fit_shape_named(name)->n_experts > 0));
     remove(path);
+}
+
+static void test_several_devices(void **state) {
+    (void)state;
+    several_devices("tiny");
+}
+
+static void test_experts_apart(void **state) {
+    (void)state;
+    several_devices("tiny-moe");
 }
 
 /* ---- what is said ---- */
@@ -197,8 +212,7 @@ static void test_what_is_given_stays(void **state) {
 }
 
 /* The flags name a setting that leads to the same plans. */
-static void test_flags_lead_back(void **state) {
-    (void)state;
+static void lead_back(const char *name, int *n_apart) {
     static const char *const machines[] = {
         "card memory=3GiB" SPEED "host memory=64GiB flops=1T memory-bandwidth=50GB bandwidth=12GB\n",
         "a memory=9GiB" SPEED "b memory=6GiB" SPEED "c memory=2GiB" SPEED,
@@ -207,8 +221,8 @@ static void test_flags_lead_back(void **state) {
         ("card memory=8GiB" SPEED),
     };
     char path[256];
-    fit_model(fit_shape_named("8B"), path);
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    fit_model(fit_shape_named(name), path);
+    for (size_t i = 0; i < 3 || (i < 4 && !fit_shape_named(name)->n_experts); i++) { /* the last is small */
         plait_model *first, *again;
         plait_context *context, *other;
         long long context_len, batch;
@@ -216,6 +230,7 @@ static void test_flags_lead_back(void **state) {
         double ratio[3];
         fit_must(open_machine(machines[i], path, (plait_model_options){.kv_open = true}, &first, &context));
         const char *flags = plait_model_flags(first), *shares = strstr(flags, "--ratio ");
+        const char *apart = strstr(flags, "--pin ");
         print_message("%s\n", flags);
         assert_int_equal(sscanf(flags, "--ctx %lld --batch %lld --kv %15s", &context_len, &batch, type), 3);
         plait_model_options options = {.context = context_len, .batch = batch, .kv_given = true};
@@ -227,7 +242,18 @@ static void test_flags_lead_back(void **state) {
             options.split = PLAIT_SPLIT_LAYER;
             options.ratio = ratio;
         }
-        assert_true(shares || plait_context_device_count(context) == 1);
+        plait_pin pin;
+        char pattern[64], device[64];
+        if (apart) {
+            assert_int_equal(sscanf(apart, "--pin %63[^=]=%63s", pattern, device), 2);
+            pin = (plait_pin){pattern, 0};
+            while (strcmp(plait_context_device(context, pin.device)->name, device)) pin.device++;
+            options.pins = &pin;
+            options.n_pins = 1;
+            ++*n_apart;
+        }
+        if (!shares && strstr(flags, "--split layer")) options.split = PLAIT_SPLIT_LAYER;
+        assert_true(shares || options.split || plait_context_device_count(context) == 1);
         fit_must(open_machine(machines[i], path, options, &again, &other));
         assert_true(plait_engine_same(&first->engine, &again->engine));
         assert_string_equal(flags, plait_model_flags(again));
@@ -235,6 +261,45 @@ static void test_flags_lead_back(void **state) {
         plait_model_release(again);
         plait_context_close(context);
         plait_context_close(other);
+    }
+    remove(path);
+}
+
+static void test_flags_lead_back(void **state) {
+    (void)state;
+    int n_apart = 0;
+    lead_back("8B", &n_apart);
+    assert_int_equal(n_apart, 0);
+    lead_back("30B-A3B", &n_apart);
+    assert_true(n_apart >= 2);
+}
+
+/* Whoever says where experts lie, by a pin, by shares or by whole layers, has said it. */
+static void test_experts_that_are_given_stay(void **state) {
+    (void)state;
+    static const plait_pin pins[] = {{"blk.{3-5}.ffn_up_exps.weight", 1}},
+                           other[] = {{"blk.*.attn_q.weight", 1}};
+    static const double ratio[] = {1, 3};
+    const plait_model_options given[] = {{.pins = pins, .n_pins = 1},
+                                         {.split = PLAIT_SPLIT_LAYER},
+                                         {.split = PLAIT_SPLIT_LAYER, .ratio = ratio},
+                                         {.fit_off = true, .context = 4096, .batch = 64},
+                                         {.pins = other, .n_pins = 1},
+                                         {.context = 4096}};
+    static const char *text =
+        "card memory=6GiB" SPEED "host memory=64GiB flops=1T memory-bandwidth=50GB bandwidth=12GB\n";
+    char path[256];
+    fit_model(fit_shape_named("30B-A3B"), path);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        plait_model *model;
+        plait_context *context;
+        fit_must(open_machine(text, path, given[i], &model, &context));
+        const char *flags = plait_model_flags(model);
+        bool apart = strstr(flags, ".ffn_*_exps*=host") != NULL, open = i >= 4;
+        if (apart != open) fail_msg("case %zu: %s", i, flags);
+        if (i == 4) assert_non_null(strstr(flags, "--pin blk.*.attn_q.weight=host --pin blk.{0-"));
+        plait_model_release(model);
+        plait_context_close(context);
     }
     remove(path);
 }
@@ -272,6 +337,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_device),      cmocka_unit_test(test_several_devices),
         cmocka_unit_test(test_nothing_fits),    cmocka_unit_test(test_what_is_given_stays),
+        cmocka_unit_test(test_experts_apart),   cmocka_unit_test(test_experts_that_are_given_stay),
         cmocka_unit_test(test_flags_lead_back), cmocka_unit_test(test_shared_memory_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

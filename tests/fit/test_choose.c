@@ -56,6 +56,7 @@ static void close_dry(opened *o) {
 
 typedef struct brute {
     plait_model *model;
+    const plait_fit_experts *experts;
     double best;
     plait_fit_setting setting;
     char split[64];
@@ -69,7 +70,7 @@ static void try_one(brute *b, const plait_fit_setting *setting, const double *ra
     plait_model_options kept = b->model->options;
     b->model->options.split = ratio ? PLAIT_SPLIT_LAYER : PLAIT_SPLIT_AUTO;
     b->model->options.ratio = ratio;
-    fit_must(plait_fit_try(b->model, setting, &engine, &ns, &fits));
+    fit_must(plait_fit_try(b->model, b->experts, setting, &engine, &ns, &fits));
     b->model->options = kept;
     b->n++;
     if (!fits) return;
@@ -80,6 +81,21 @@ static void try_one(brute *b, const plait_fit_setting *setting, const double *ra
         snprintf(b->split, sizeof b->split, "%s", split);
     }
     plait_engine_destroy(&engine);
+}
+
+/* Every number of layers whose experts lie apart, by steps. */
+static void try_experts(brute *b, const plait_fit_setting *setting, int step) {
+    char text[64];
+    for (int64_t n = 1; n <= b->experts->n_layers; n += step) {
+        plait_fit_setting apart = *setting;
+        apart.far_layers = n;
+        snprintf(text, sizeof text, "experts of %d apart", (int)n);
+        try_one(b, &apart, NULL, text);
+    }
+    if (step == 1 || b->experts->n_layers == 0) return;
+    plait_fit_setting all = *setting;
+    all.far_layers = b->experts->n_layers;
+    try_one(b, &all, NULL, "all experts apart");
 }
 
 /* Every way to cut n layers into ranges for the devices, by steps of `step` layers. */
@@ -113,6 +129,10 @@ static void choose_against_brute_force(const fit_shape *m, const machine *where,
     plait_model_options chosen = o.model->options;
     o.model->options.batch = options.batch;
     if (!options.kv_given) o.model->options.k_type = o.model->options.v_type = PLAIT_F16;
+    o.model->options.pins = options.pins;
+    o.model->options.n_pins = options.n_pins;
+    plait_fit_experts experts;
+    fit_must(plait_fit_experts_init(&experts, o.model));
     int n = plait_fit_list(o.model, settings);
     for (int i = 0; status == PLAIT_OK && i < n; i++)
         if (settings[i].context == o.model->engine.context && settings[i].batch == chosen.batch &&
@@ -122,11 +142,12 @@ static void choose_against_brute_force(const fit_shape *m, const machine *where,
             score = plait_fit_score(&settings[i], ns);
         }
     assert_true(status != PLAIT_OK || score < INFINITY);
-    brute b = {.model = o.model, .best = INFINITY};
+    brute b = {.model = o.model, .experts = &experts, .best = INFINITY};
     for (int i = 0; i < n; i++) {
         try_one(&b, &settings[i], NULL, "by cost");
-        if (every_setting || settings[i].batch == settings[0].batch)
-            try_splits(&b, &settings[i], where->n_devices, (int)m->n_layers, step);
+        if (!every_setting && settings[i].batch != settings[0].batch) continue;
+        try_experts(&b, &settings[i], step);
+        if (!experts.n_layers) try_splits(&b, &settings[i], where->n_devices, (int)m->n_layers, step);
     }
     print_message("%-5s on %-22s: %6.1f ms, %s; of %d plans the best is %.2f%% better (%lld/%lld/%s, %s)\n",
                   m->name, where->name, ms, status == PLAIT_OK ? plait_model_flags(o.model) : "nothing fits",
@@ -167,11 +188,23 @@ static void test_large_models(void **state) {
                                (plait_model_options){.context = 8192});
 }
 
-/* The choice for the largest model that people have at home; time of the processor, whoever else may be busy. */
-static void test_time(void **state) {
+/* Mixtures: with everything open, some numbers of layers whose experts lie apart; with the context given, all of them. */
+static void test_mixtures(void **state) {
     (void)state;
+    static const char *const models[] = {"8x7B", "30B-A3B", "235B-A22B", "400B-A17B"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (size_t i = 2; i < sizeof machines / sizeof *machines; i++) {
+            choose_against_brute_force(shape_of(models[m]), &machines[i], 1, true,
+                                       (plait_model_options){.context = 8192, .batch = 512});
+            choose_against_brute_force(shape_of(models[m]), &machines[i], m < 2 ? 3 : 12, false,
+                                       (plait_model_options){.kv_open = true});
+        }
+}
+
+/* The choice for the largest models that people have at home; time of the processor, whoever else may be busy. */
+static void check_time(const char *name) {
     char path[256];
-    fit_model(shape_of("70B"), path);
+    fit_model(shape_of(name), path);
     for (size_t i = 2; i < sizeof machines / sizeof *machines; i++) {
         double least = INFINITY;
         for (int k = 0; k < 3; k++) {
@@ -183,15 +216,22 @@ static void test_time(void **state) {
             if (ms < least) least = ms;
             if (status == PLAIT_OK) close_dry(&o);
         }
-        print_message("70B on %s: chosen in %.0f ms\n", machines[i].name, least);
+        print_message("%s on %s: chosen in %.0f ms\n", name, machines[i].name, least);
         assert_true(least < 1000);
     }
     remove(path);
 }
 
+static void test_time(void **state) {
+    (void)state;
+    check_time("70B");
+    check_time("235B-A22B");
+    check_time("400B-A17B");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_time), cmocka_unit_test(test_every_layer),
-                                       cmocka_unit_test(test_everything_open),
-                                       cmocka_unit_test(test_large_models)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time), cmocka_unit_test(test_mixtures), cmocka_unit_test(test_every_layer),
+        cmocka_unit_test(test_everything_open), cmocka_unit_test(test_large_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
