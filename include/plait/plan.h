@@ -31,9 +31,10 @@ typedef struct plait_weight_source {
 } plait_weight_source;
 
 /* The user's word on where something lives or runs. A pattern is compared with names of weights, states and nodes, and
- * with those of blocks, which are called blk.0, blk.1, ...; '*' matches any bytes. The first pin of the list that matches
- * wins: a pin of a weight takes its readers along, a pin of a node that writes state the state. A pin says less than the
- * law that a device must be able to do it: what the device lacks runs elsewhere, and the plan says why. */
+ * with those of blocks, which are called blk.0, blk.1, ...; '*' matches any bytes, {0-26} one of these numbers. The first
+ * pin of the list that matches wins: a pin of a weight takes its readers along, a pin of a node that writes state the
+ * state. A pin says less than the law that a device must be able to do it: what the device lacks runs elsewhere, and the
+ * plan says why. */
 typedef struct plait_pin {
     const char *pattern;
     int device; /* index in the context */
