@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- flags ---- */
 
@@ -58,14 +59,27 @@ static plait_status find_ratio(plait_model *model, const plait_engine *engine, d
     return PLAIT_OK;
 }
 
+/* In single quotes where a shell would read signs of it for its own. A quote in a pattern ends the quoting, stands escaped,
+ * and begins it again. */
+static void write_pin(plait_strbuf *out, const char *pattern, const char *device) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/+-,@%";
+    bool quoted = pattern[strspn(pattern, plain)] != '\0';
+    plait_strbuf_append(out, quoted ? " --pin '" : " --pin ");
+    for (const char *c = pattern; *c; c++)
+        if (*c == '\'')
+            plait_strbuf_append(out, "'\\''");
+        else
+            plait_strbuf_append_char(out, *c);
+    plait_strbuf_printf(out, "=%s%s", device, quoted ? "'" : "");
+}
+
 /* Pins and ratio as the user gave them come back as they are; what residence found by cost is turned into a ratio if
  * one leads there, and left to cost if none does. */
 static plait_status write_split(plait_model *model, const plait_engine *engine, plait_strbuf *out) {
     const plait_model_options *o = &model->options;
     int n = plait_context_device_count(model->context);
     for (int i = 0; i < o->n_pins; i++)
-        plait_strbuf_printf(out, " --pin %s=%s", o->pins[i].pattern,
-                            plait_context_device(model->context, o->pins[i].device)->name);
+        write_pin(out, o->pins[i].pattern, plait_context_device(model->context, o->pins[i].device)->name);
     if (n == 1) return plait_strbuf_status(out);
     if (o->split == PLAIT_SPLIT_NONE) plait_strbuf_append(out, " --split none");
     if (o->split == PLAIT_SPLIT_NONE) return plait_strbuf_status(out);

@@ -191,7 +191,7 @@ static void test_what_is_given_stays(void **state) {
         {.split = PLAIT_SPLIT_LAYER, .ratio = ratio},
         {.split = PLAIT_SPLIT_NONE},
     };
-    static const char *const flags[] = {" --pin blk.31=host --pin cache.0.*=host",
+    static const char *const flags[] = {" --pin blk.31=host --pin 'cache.0.*=host'",
                                         " --batch 256 ",
                                         "--ctx 16384 ",
                                         " --kv q8_0,f16",
@@ -245,7 +245,7 @@ static void lead_back(const char *name, int *n_apart) {
         plait_pin pin;
         char pattern[64], device[64];
         if (apart) {
-            assert_int_equal(sscanf(apart, "--pin %63[^=]=%63s", pattern, device), 2);
+            assert_int_equal(sscanf(apart, "--pin '%63[^=]=%63[^']", pattern, device), 2);
             pin = (plait_pin){pattern, 0};
             while (strcmp(plait_context_device(context, pin.device)->name, device)) pin.device++;
             options.pins = &pin;
@@ -297,7 +297,7 @@ static void test_experts_that_are_given_stay(void **state) {
         const char *flags = plait_model_flags(model);
         bool apart = strstr(flags, ".ffn_*_exps*=host") != NULL, open = i >= 4;
         if (apart != open) fail_msg("case %zu: %s", i, flags);
-        if (i == 4) assert_non_null(strstr(flags, "--pin blk.*.attn_q.weight=host --pin blk.{0-"));
+        if (i == 4) assert_non_null(strstr(flags, "--pin 'blk.*.attn_q.weight=host' --pin 'blk.{0-"));
         plait_model_release(model);
         plait_context_close(context);
     }
