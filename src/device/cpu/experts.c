@@ -71,19 +71,20 @@ static layout layout_of(const plait_op_use *use, char *scratch, int n_threads) {
     l.n_tokens = l.ids->dims[1];
     l.n_slots = l.n_used * l.n_tokens;
     l.n_ranks = plait_min_i64(l.n_experts, l.n_slots);
-    l.first = (int32_t *)(void *)scratch;
-    l.ranks = l.first + l.n_experts + 1;
-    l.place = l.ranks + l.n_ranks;
-    l.slots = l.place + l.n_slots;
     size_t order = (size_t)(l.n_experts + 1 + l.n_ranks + 2 * l.n_slots) * sizeof *l.first;
     size_t columns = round_up(order), threads = columns + round_up((size_t)l.n_slots * column_bytes(&l));
-    l.columns = scratch + columns;
-    l.threads = scratch + threads;
     l.product_bytes = plait_cpu_product_thread_bytes(l.w, PLAIT_ENCODING_FILE);
     size_t dense = (size_t)l.w->dims[0] * sizeof(float), quantised = l.quantises ? column_bytes(&l) : 0;
     size_t column = round_up(dense) + quantised, tile = TILE_FLOATS * sizeof(float);
     l.thread_bytes = l.product_bytes + round_up(column > tile ? column : tile);
     l.total = threads + (size_t)n_threads * l.thread_bytes;
+    if (!scratch) return l; /* only sizes are asked for */
+    l.first = (int32_t *)(void *)scratch;
+    l.ranks = l.first + l.n_experts + 1;
+    l.place = l.ranks + l.n_ranks;
+    l.slots = l.place + l.n_slots;
+    l.columns = scratch + columns;
+    l.threads = scratch + threads;
     return l;
 }
 
@@ -94,8 +95,7 @@ static float *thread_floats(const layout *l, int thread) {
 
 /* At the bounds the scratch is largest: every piece grows with every dim. */
 static size_t experts_scratch(const plait_op_use *use, int n_threads) {
-    char *none = NULL;
-    return layout_of(use, none, n_threads).total;
+    return layout_of(use, NULL, n_threads).total;
 }
 
 /* ---- phase 0: the order ---- */
@@ -280,14 +280,15 @@ static void run_products(const plait_cpu_call *call, const layout *l, int64_t be
 static bool experts_accept(const plait_op_use *use, const plait_encoding *encodings, char *reason,
                            size_t reason_bytes) {
     const plait_operand *w = &use->inputs[PLAIT_EXPERT_MATMUL_W], *y = &use->outputs[0];
+    const plait_operand *ids = &use->inputs[PLAIT_EXPERT_MATMUL_IDS];
+    int64_t n_slots = ids->dims[0] * ids->dims[1], k = plait_max_i64(w->dims[0], 1);
     const char *why = NULL;
     if (!plait_cpu_product_reads(w, encodings[PLAIT_EXPERT_MATMUL_W], reason, reason_bytes)) return false;
     if (encodings[PLAIT_EXPERT_MATMUL_X] || encodings[PLAIT_EXPERT_MATMUL_IDS])
         why = "only w may be packed";
     else if (encodings[PLAIT_EXPERT_MATMUL_W] && w->dims[2] > 1 && w->dims[1] % GROUP != 0)
         why = "packed matrices have whole groups of rows";
-    else if (use->inputs[PLAIT_EXPERT_MATMUL_IDS].dims[0] * use->inputs[PLAIT_EXPERT_MATMUL_IDS].dims[1] >
-             INT32_MAX)
+    else if (n_slots > INT32_MAX || n_slots > PLAIT_MAX_ELEMS / k) /* each gets a column of its own */
         why = "there are too many columns";
     else if (y->strides[0] != (int64_t)sizeof(float) ||
              (y->strides[1] | y->strides[2]) % (int64_t)sizeof(float) != 0)
