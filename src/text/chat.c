@@ -1,6 +1,9 @@
 /* Conversations: the variables that chat templates expect, and the way from a rendered prompt to token ids. Not here:
  * the template language (template/), recognising special tokens (tokenizer/special.c). Invariant: no byte that came
- * from a variable takes part in a special token. */
+ * from a variable takes part in a special token.
+ *
+ * A conversation becomes tokens in three steps, each with its own limits: variables as JSON text, the template's
+ * rendering with the origin of every byte, and tokenising segment by segment. */
 #include "plait/chat.h"
 
 #include "base/alloc.h"
@@ -34,6 +37,7 @@ plait_status plait_chat_create_from_text(plait_chat **out, const char *text, siz
     return PLAIT_OK;
 }
 
+/* NOT_FOUND where the model has no template, which base models have not; the caller may then take one of its own. */
 plait_status plait_chat_create(plait_chat **out, const plait_gguf *gguf, const plait_tokenizer *tokenizer,
                                const plait_template_limits *limits) {
     plait_gguf_string text;
@@ -50,7 +54,8 @@ void plait_chat_destroy(plait_chat *chat) {
 
 /* ---- rendering ---- */
 
-/* "name": text of the token with that role; left out where the vocabulary has none. */
+/* "name": text of the token with that role; left out where the vocabulary has none. A template may print such a token,
+ * and template.c trusts these variables by name: they come out of the vocabulary and not out of a message. */
 static void add_token(plait_strbuf *s, const plait_tokenizer *tokenizer, const char *name,
                       plait_token_role role) {
     const char *text;
@@ -60,8 +65,9 @@ static void add_token(plait_strbuf *s, const plait_tokenizer *tokenizer, const c
     plait_strbuf_json_string_n(s, text, n);
 }
 
-/* Text that is joined to other text must be one whole value of its kind: `[],"x":1` would add variables. null stands for
- * what is left out, as NULL does. */
+/* Text that is joined to other text must be one whole value of its kind: `[],"x":1` would add variables. null stands
+ * for what is left out, as NULL does. The text is parsed twice, here and by the template's reader; conversations are
+ * small, and joining unchecked text would let one value add others. */
 static plait_status check_json(const char *what, const char *text, plait_json_kind kind, bool may_be_null) {
     plait_json_document document;
     PLAIT_TRY(plait_error_context(plait_json_parse(&document, text, strlen(text), NULL), "chat: %s", what));
@@ -144,6 +150,7 @@ static plait_status tokenise(const plait_chat *chat, const plait_template_output
     return status;
 }
 
+/* *out is appended to by the tokenizer, whose rules for failures hold: see plait_tokenize_segments. */
 plait_status plait_chat_tokens(const plait_chat *chat, const plait_chat_input *input,
                                plait_tokenizer_scratch *scratch, plait_tokens *out) {
     plait_template_output prompt;

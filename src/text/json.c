@@ -3,7 +3,10 @@
  * jansson sees it, because jansson's own limit is fixed, and because its parser recurses.
  *
  * Copying costs a second tree for a moment; what it buys is one arena with a limit, and callers that know nothing of
- * reference counts or of another library's types. */
+ * reference counts or of another library's types.
+ *
+ * Not here either: a writer for building values. What writes JSON appends text to a strbuf and uses
+ * plait_strbuf_json_string for strings. */
 #include "text/json.h"
 
 #include "base/size.h"
@@ -20,7 +23,9 @@
 enum { DEFAULT_TEXT_BYTES = 256 << 20, DEFAULT_DEPTH = 512, LARGEST_DEPTH = 2000 };
 static const size_t DEFAULT_TREE_BYTES = (size_t)2 << 30;
 
-/* Nesting of the text as written, strings skipped; wrong syntax is left for the parser to name. */
+/* Nesting of the text as written, strings skipped; wrong syntax is left for the parser to name. Linear and without
+ * memory. Counting brackets is enough: a text whose brackets do not match is refused by the parser afterwards, and
+ * cannot be nested deeper than it has opening ones. */
 static plait_status check_depth(const char *text, size_t n_bytes, uint32_t max_depth) {
     uint32_t depth = 0;
     size_t line = 1;
@@ -55,7 +60,8 @@ static plait_status no_memory(const plait_arena *arena, size_t wanted) {
 
 static plait_status copy(plait_arena *arena, const json_t *from, plait_json *to);
 
-/* Items are filled in place: an array is one allocation. */
+/* Items are filled in place: an array is one allocation. What was copied before a failure stays in the arena, which the
+ * caller releases whole. */
 static plait_status copy_array(plait_arena *arena, const json_t *from, plait_json *to) {
     size_t n = json_array_size(from);
     plait_json *items = plait_arena_alloc(arena, n, sizeof *items);
@@ -68,7 +74,7 @@ static plait_status copy_array(plait_arena *arena, const json_t *from, plait_jso
 }
 
 /* Members come in the order of the text, which jansson keeps. The bound by n guards against an iterator that yields
- * more. */
+ * more. Names given twice were merged by jansson: the last value counts. */
 static plait_status copy_object(plait_arena *arena, const json_t *from, plait_json *to) {
     size_t n = json_object_size(from);
     plait_json_member *members = plait_arena_alloc(arena, n, sizeof *members);
@@ -89,7 +95,8 @@ static plait_status copy_object(plait_arena *arena, const json_t *from, plait_js
     return PLAIT_OK;
 }
 
-/* Recursion is bounded by check_depth. */
+/* Recursion is bounded by check_depth. Strings are copied with a NUL behind them, so they may be used as C strings
+ * where they have none inside. */
 static plait_status copy(plait_arena *arena, const json_t *from, plait_json *to) {
     switch (json_typeof(from)) {
     case JSON_OBJECT: return copy_object(arena, from, to);
@@ -127,13 +134,15 @@ static plait_status copy_root(plait_json_document *document, const json_t *from)
     return PLAIT_OK;
 }
 
-/* Syntax is the text's fault, so CORRUPT; want of memory is not, and must not be reported as bad JSON. */
+/* Syntax is the text's fault, so CORRUPT; want of memory is not, and must not be reported as bad JSON. jansson's words
+ * are kept: they name the token that was not expected. */
 static plait_status parse_failure(const json_error_t *error) {
     if (json_error_code(error) == json_error_out_of_memory) return plait_error_memory("JSON", 0);
     return plait_error(PLAIT_CORRUPT, "JSON line %d, column %d: %s", error->line, error->column, error->text);
 }
 
-/* *out is zeroed first and after every failure: deinit is right at any time. */
+/* *out is zeroed first and after every failure: deinit is right at any time. Both trees live at the same time for the
+ * length of the copy; tree_bytes bounds ours, text_bytes the other one. */
 plait_status plait_json_parse(plait_json_document *out, const char *text, size_t n_bytes,
                               const plait_json_limits *limits) {
     *out = (plait_json_document){0};
@@ -165,7 +174,8 @@ void plait_json_document_deinit(plait_json_document *document) {
     document->root = NULL;
 }
 
-/* Objects of messages and options have few members; a hash would cost more than it saves. */
+/* Objects of messages and options have few members; a hash would cost more than it saves. NULL for a value that is no
+ * object too, so lookups can be chained without asking in between. */
 const plait_json *plait_json_get(const plait_json *value, const char *name) {
     if (!value || value->kind != PLAIT_JSON_OBJECT) return NULL;
     for (size_t i = 0; i < value->u.object.n_members; i++)
@@ -187,7 +197,7 @@ const char *plait_json_kind_name(plait_json_kind kind) {
     return "unknown";
 }
 
-/* Nothing without indentation, where the whole stands on one line. */
+/* Nothing without indentation, where the whole stands on one line. `level` is the depth of what follows. */
 static void new_line(plait_strbuf *s, int indent, int level) {
     if (indent <= 0) return;
     plait_strbuf_append_char(s, '\n');
@@ -195,7 +205,7 @@ static void new_line(plait_strbuf *s, int indent, int level) {
 }
 
 /* "2.0" and not "2": a reader shall get back a real, as the text had one. From 1e16 on the shortest form has an
- * exponent, which says as much. */
+ * exponent, which says as much. JSON has no infinity and no NaN, hence null. */
 static void print_real(plait_strbuf *s, double value) {
     char text[32];
     if (!isfinite(value)) {

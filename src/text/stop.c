@@ -18,8 +18,9 @@
 
 #define MAX_HELD_BYTES ((size_t)1 << 30)
 
-/* A state of the automaton: a beginning of some stop string. Children are a list, for memory in proportion
- * to the strings; the root, where most text is spent, has a table. */
+/* A state of the automaton: a beginning of some stop string. Children are a list, for memory in proportion to the
+ * strings; the root, where most text is spent, has a table. Strings that begin alike share nodes, so there is one for
+ * each distinct beginning. */
 typedef struct stop_node {
     uint32_t child, sibling; /* 0: none; the root is no one's child */
     uint32_t fail;           /* the longest proper end of this that is a node too */
@@ -59,7 +60,8 @@ static uint32_t find_child(const plait_stop *stop, uint32_t node, unsigned char 
     return child;
 }
 
-/* Enters one string; the array of nodes is large enough. */
+/* Enters one string; the array of nodes is large enough. `index` is the number that a result reports. Children are
+ * added at the front of the list; their order means nothing. */
 static void add_string(plait_stop *stop, const char *text, size_t n, int32_t index) {
     uint32_t node = 0;
     for (size_t i = 0; i < n; i++) {
@@ -89,7 +91,7 @@ static uint32_t step(const plait_stop *stop, uint32_t node, unsigned char byte) 
 
 /* Fail links in order of depth; `queue` holds n_nodes entries. A node inherits the string of its fail link: a short
  * stop string inside of a longer beginning must be seen as well, and of two that end together the longer, its own,
- * wins. */
+ * wins. Breadth first, so the link of a node leads to a shallower one, whose own link and string are final already. */
 static void link_failures(plait_stop *stop, uint32_t *queue) {
     size_t head = 0, tail = 0;
     queue[tail++] = 0;
@@ -110,7 +112,8 @@ static size_t string_length(const plait_stop_options *options, size_t i) {
     return options->string_bytes ? options->string_bytes[i] : strlen(options->strings[i]);
 }
 
-/* Checks the options and counts the bytes of all strings. */
+/* Checks the options and counts the bytes of all strings. Limits are checked before anything is allocated. An empty
+ * string would stop before the first token, and is refused as a mistake. */
 static plait_status check_options(const plait_stop_options *o, size_t *out_bytes) {
     size_t total = 0;
     if (o->max_tokens < 0)
@@ -145,7 +148,8 @@ static plait_status copy_tokens(const plait_token *from, size_t n, plait_token *
 }
 
 /* At most one node a byte, and the root: sized beforehand, so entering strings cannot fail. What was allocated is freed
- * with the object. */
+ * with the object. The strings themselves are not kept: the automaton knows their bytes, and a result needs their
+ * length only. */
 static plait_status build_automaton(plait_stop *stop, const plait_stop_options *o, size_t bytes) {
     stop->nodes = plait_alloc_array(bytes + 1, sizeof *stop->nodes);
     stop->lengths = plait_alloc_array(o->n_strings, sizeof *stop->lengths);
@@ -225,7 +229,9 @@ static int64_t find_token(const plait_token *tokens, size_t n, plait_token token
     return -1;
 }
 
-/* Bytes at the end of text[0, n) that begin a UTF-8 character without completing it; 0 to 3. */
+/* Bytes at the end of text[0, n) that begin a UTF-8 character without completing it; 0 to 3. Lone continuation bytes
+ * and bytes that begin no character are not held: they will never be completed, and a reader shows U+FFFD for them
+ * anyway. */
 static size_t unfinished_bytes(const char *text, size_t n) {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         unsigned char c = (unsigned char)text[n - back];
@@ -239,7 +245,8 @@ static size_t unfinished_bytes(const char *text, size_t n) {
     return 0;
 }
 
-/* Hands out the first n bytes of the buffer. */
+/* Hands out the first n bytes of the buffer. The text is lent until the next call; what follows it in the buffer is
+ * held, or dropped after a stop. */
 static void show(plait_stop *stop, size_t n, plait_stop_reason reason, int64_t index,
                  plait_stop_result *out) {
     stop->shown = n;
@@ -254,7 +261,8 @@ static void drop_shown(plait_stop *stop) {
     stop->shown = 0;
 }
 
-/* An overflow becomes SIZE_MAX, which the limit then refuses. On failure the held text is as before. */
+/* An overflow becomes SIZE_MAX, which the limit then refuses. On failure the held text is as before. The limit is far
+ * above what can be held back (the longest stop string and one piece); it only bounds a hostile piece. */
 static plait_status append(plait_stop *stop, const char *piece, size_t n_bytes) {
     size_t needed;
     if (!plait_add_size(stop->length, n_bytes, &needed)) needed = SIZE_MAX;
@@ -266,7 +274,9 @@ static plait_status append(plait_stop *stop, const char *piece, size_t n_bytes) 
 
 /* The state moves byte by byte, so a string that ends in the middle of a piece is seen where it ends; what stands
  * behind it is dropped. Of what is safe to show, a character that is not complete yet is kept back as well. A failed
- * append leaves the state of the automaton untouched, so the token may be fed again. */
+ * append leaves the state of the automaton untouched, so the token may be fed again. End tokens are looked for before
+ * stop tokens, and neither counts for max_tokens nor adds its piece. Order within a token: a stop string in the last
+ * allowed piece is reported as the string, not as the length. */
 plait_status plait_stop_feed(plait_stop *stop, plait_token token, const char *piece, size_t n_bytes,
                              plait_stop_result *out_result) {
     if (stop->stopped)

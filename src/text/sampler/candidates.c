@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* One allocation for all arrays: each rounded to 64 elements, so that every one begins at a cache line. The scratch of
- * the steps is here because it grows with the vocabulary. */
+ * the steps is here because it grows with the vocabulary. A failure leaves the old arrays; growing does not keep their
+ * contents, since each load fills them anew. */
 plait_status plait_candidates_reserve(plait_candidates *c, size_t n) {
     if (n <= c->capacity) return PLAIT_OK;
     size_t rounded = (n + 63) & ~(size_t)63, bytes; /* n is at most PLAIT_SAMPLER_MAX_VOCAB */
@@ -42,7 +43,8 @@ void plait_candidates_deinit(plait_candidates *c) {
     *c = (plait_candidates){.kernels = c->kernels};
 }
 
-/* The slow path of loading: what exactly is wrong. */
+/* The slow path of loading: what exactly is wrong. Counting anew costs a pass, on a path that ends in an error. `ids`
+ * NULL: the index is the token. */
 static plait_status bad_logits(const float *logits, const plait_token *ids, size_t n) {
     size_t n_nan = 0, n_inf = 0, first = n;
     for (size_t i = 0; i < n; i++) {
@@ -76,7 +78,8 @@ static int compare_ids(const plait_token *ids, uint32_t a, uint32_t b) {
     return ids[a] < ids[b] ? -1 : ids[a] > ids[b] ? 1 : a < b ? -1 : 1;
 }
 
-/* Shell sort by id: the lists are short, and mostly sorted by something else. */
+/* Shell sort by id: the lists are short, and mostly sorted by something else. Not qsort: it may allocate, and a pick
+ * must not. */
 static void sort_by_id(const plait_token *ids, uint32_t *index, size_t n) {
     size_t gap = 1;
     while (gap < n / 3) gap = gap * 3 + 1;
@@ -91,7 +94,8 @@ static void sort_by_id(const plait_token *ids, uint32_t *index, size_t n) {
 }
 
 /* Ids twice are legal when both say the same (the best and the named ids overlap), an error otherwise: one of the two
- * logits must be wrong. On failure the set is useless until the next load, but no state of the chain has changed. */
+ * logits must be wrong. On failure the set is useless until the next load, but no state of the chain has changed. The
+ * pairs may come in any order; the set is sorted by id, so results do not depend on the device that found them. */
 plait_status plait_candidates_load_pairs(plait_candidates *c, const plait_token *ids, const float *logits,
                                          size_t n, size_t n_vocab) {
     PLAIT_TRY(plait_candidates_reserve(c, n));
@@ -153,7 +157,8 @@ double plait_candidates_weigh(plait_candidates *c, float max) {
 }
 
 /* Collects x[i] >= threshold into c->index, given the maxima of the groups: groups without such an element are not
- * looked at. The index is written always and counted when it fits: a branch on data of no pattern would cost more. */
+ * looked at. The index is written always and counted when it fits: a branch on data of no pattern would cost more. NaN
+ * is in neither array: loading refused it. The order found is rising, as keep wants it. */
 static size_t collect_grouped(plait_candidates *c, const float *x, size_t n, float threshold, size_t group) {
     size_t found = 0, n_groups = (n + group - 1) / group;
     for (size_t g = 0; g < n_groups; g++) {
@@ -178,17 +183,17 @@ size_t plait_candidates_collect_all(plait_candidates *c) {
     return c->n;
 }
 
-/* Groups that are worth while for the k best of n: small enough that there are many more than k. 0: none
- * is. */
+/* Groups that are worth while for the k best of n: small enough that there are many more than k. 0: none is. Larger
+ * groups make the first look cheaper and the second dearer; four groups for each of the k leave most groups out. */
 static size_t choose_group(size_t n, size_t k) {
     size_t group = 64;
     while (group > 8 && n / group < 4 * k) group /= 2;
     return n / group >= 2 * k ? group : 0;
 }
 
-/* The k best of x, given the maxima of its groups. The k-th largest maximum is a lower bound for the k-th
- * largest element, since k elements reach it. So only groups that reach it matter, few when groups are
- * many. */
+/* The k best of x, given the maxima of its groups. The k-th largest maximum is a lower bound for the k-th largest
+ * element, since k elements reach it. So only groups that reach it matter, few when groups are many. Ties at the border
+ * are broken by index in both selections, so the same k come out as without groups. */
 static void collect_best_grouped(plait_candidates *c, const float *x, size_t n, size_t k, size_t group) {
     float bound = INFINITY;
     plait_sampler_select_largest(c->kernels, c->group, (n + group - 1) / group, k, c->index, c->index2);
@@ -212,7 +217,8 @@ size_t plait_candidates_collect_best(plait_candidates *c, size_t k) {
 }
 
 /* Too many named ids would not leave room in the arrays of n_vocab entries; loading all is then no more work. index2
- * serves as the list of ids, which are read before load_pairs writes to `id` and `index`. */
+ * serves as the list of ids, which are read before load_pairs writes to `id` and `index`. Bad logits are found by the
+ * same pass that makes the maxima, so this way refuses what the plain one does. */
 plait_status plait_candidates_load_best(plait_candidates *c, const float *logits, size_t n_vocab, size_t k,
                                         const plait_token *ids, size_t n_ids) {
     size_t group = choose_group(n_vocab, k);
@@ -228,7 +234,7 @@ plait_status plait_candidates_load_best(plait_candidates *c, const float *logits
 }
 
 /* Nothing to move when all stay, and a dense set stays dense. The largest logit is still known, since a step keeps it
- * in. */
+ * in. `index` may be c->index itself. Weights are not moved: whoever keeps weighs anew. */
 void plait_candidates_keep(plait_candidates *c, const uint32_t *index, size_t n) {
     c->n_masked = 0;
     if (n == c->n) return;
@@ -256,7 +262,7 @@ void plait_candidates_prefilter(plait_candidates *c, float threshold, size_t min
 }
 
 /* Held within the finite floats: an edit must not turn a logit into plus infinity, which no later step expects, nor
- * mask a token that nobody forbade. */
+ * mask a token that nobody forbade. A masked candidate stays masked whatever is asked. */
 void plait_candidates_set(plait_candidates *c, size_t i, double value) {
     if (c->logit[i] < -FLT_MAX) return;
     plait_candidates_forget_max(c);

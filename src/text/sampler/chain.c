@@ -61,7 +61,8 @@ plait_status plait_sampler_check(const char *step, const char *field, double val
                        low, high);
 }
 
-/* A larger array in place of *pointer, whose contents are not kept. The old one goes only when the new one is there. */
+/* A larger array in place of *pointer, whose contents are not kept. The old one goes only when the new one is there.
+ * Never smaller than it was, since callers ask only when it must grow. */
 static plait_status replace_array(void *pointer, size_t n, size_t size_bytes, const char *what) {
     void *fresh = plait_alloc_array(n, size_bytes), *old;
     if (!fresh) return plait_error_memory(what, (uint64_t)n * size_bytes);
@@ -100,7 +101,8 @@ static plait_status reserve_dry(plait_sampler *s, size_t n) {
 }
 
 /* Memory first, the step last: nothing of the chain that a pick would notice has changed when this fails. The lane is
- * the place in the chain, so that two XTC steps of one chain draw different numbers. */
+ * the place in the chain, so that two XTC steps of one chain draw different numbers. A chain is fixed once it has
+ * picked: a step added later would find a history that was too short for it. */
 static plait_status append_checked(plait_sampler *s, const plait_step *step, size_t n_history,
                                    size_t n_edits) {
     if (s->started)
@@ -132,7 +134,8 @@ plait_status plait_sampler_append(plait_sampler *s, const plait_step *step, size
 
 /* ---- copies ---- */
 
-/* Gives the copy of a step memory of its own. On failure the copy owns nothing. */
+/* Gives the copy of a step memory of its own. On failure the copy owns nothing. Mirostat's arrays are scratch of one
+ * pick and begin empty in the copy; mu is copied with the struct. */
 static plait_status step_own(plait_step *copy, const plait_step *from) {
     *copy = *from;
     if (from->kind == &plait_step_bias) {
@@ -201,7 +204,7 @@ void plait_sampler_reseed(plait_sampler *sampler, uint64_t seed) {
 }
 
 /* A chain without penalties and DRY has no ring and remembers nothing. The oldest token falls out where the ring is
- * full. */
+ * full. Accepting is apart from picking, since the prompt's tokens count for penalties and nobody picked them. */
 plait_status plait_sampler_accept(plait_sampler *sampler, plait_token token) {
     if (token < 0)
         return plait_error(PLAIT_OUT_OF_RANGE, "sampler: token %lld accepted, expected 0 or more",
@@ -217,7 +220,8 @@ plait_status plait_sampler_accept(plait_sampler *sampler, plait_token token) {
 
 /* ---- need ---- */
 
-/* Ids are 32 bits, and arrays by vocabulary have to be addressable. */
+/* Ids are 32 bits, and arrays by vocabulary have to be addressable. The bound also keeps every size in candidates.c far
+ * from an overflow. */
 static plait_status check_vocab(int64_t n_vocab) {
     if (n_vocab >= 1 && n_vocab <= PLAIT_SAMPLER_MAX_VOCAB) return PLAIT_OK;
     return plait_error(PLAIT_INVALID_ARGUMENT, "sampler: a vocabulary of %lld tokens, expected 1 to %d",
@@ -230,7 +234,8 @@ static bool step_idle(const plait_step *step) {
 }
 
 /* The reasoning is at its declaration. Edits of tokens beyond this vocabulary do not count; n_edited counts distinct
- * tokens, because the map has each once. */
+ * tokens, because the map has each once. k best after the edits: each edited token may push one of the k out, so k +
+ * n_edited of the unedited best, and those that may rise by name, hold the k best of the edited ones. */
 plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_logits_need *out_need) {
     PLAIT_TRY(check_vocab(n_vocab));
     plait_logits_need need = {.kind = PLAIT_LOGITS_ALL, .n = n_vocab};
@@ -265,7 +270,8 @@ plait_status plait_sampler_need(plait_sampler *sampler, int64_t n_vocab, plait_l
 
 /* ---- picking ---- */
 
-/* For n candidates; later calls with as many allocate nothing. */
+/* For n candidates; later calls with as many allocate nothing. A step with arrays of its own says so by `reserve`.
+ * Failure leaves all arrays as large as they were or larger. */
 static plait_status reserve_scratch(plait_sampler *s, size_t n) {
     PLAIT_TRY(plait_candidates_reserve(&s->set, n));
     for (size_t i = 0; i < s->n_steps; i++)
@@ -307,9 +313,10 @@ static size_t last_weighty(const plait_candidates *c, size_t start, size_t end, 
     return fallback;
 }
 
-/* The candidate at which the running sum of weights, in the order of ids, passes u * total, u in [0, 1).
- * Whole blocks are passed by their sums. Where rounding leaves the target behind a block or behind all, the
- * last candidate before it is taken. */
+/* The candidate at which the running sum of weights, in the order of ids, passes u * total, u in [0, 1). Whole blocks
+ * are passed by their sums. Where rounding leaves the target behind a block or behind all, the last candidate before it
+ * is taken. Sums are taken in blocks of a fixed size and in the order of ids, so the token does not depend on the
+ * kernel's width. */
 static size_t draw(const plait_candidates *c, double total, double u) {
     double target = u * total, passed = 0.0;
     for (size_t start = 0; start < c->n; start += DRAW_BLOCK) {
@@ -328,7 +335,7 @@ static size_t draw(const plait_candidates *c, double total, double u) {
 }
 
 /* Lane 0 is the draw's. The number belongs to (seed, picks): a pick that failed draws the same number again when it is
- * repeated. */
+ * repeated. `picked` tells steps with a memory (mirostat) which token it was; it cannot fail. */
 static plait_status finish_pick(plait_sampler *s, plait_token *out_token) {
     double total;
     PLAIT_TRY(apply_steps(s, &total));
@@ -342,6 +349,7 @@ static plait_status finish_pick(plait_sampler *s, plait_token *out_token) {
     return PLAIT_OK;
 }
 
+/* All logits, each step over all candidates: what the other ways are tested against. */
 plait_status plait_sampler_pick_plainly(plait_sampler *s, const float *logits, int64_t n_vocab,
                                         plait_token *out_token) {
     PLAIT_TRY(plait_sampler_reserve(s, n_vocab));
@@ -349,6 +357,7 @@ plait_status plait_sampler_pick_plainly(plait_sampler *s, const float *logits, i
     return finish_pick(s, out_token);
 }
 
+/* The result is that of the plain way, bit for bit; only the number of candidates that are looked at differs. */
 plait_status plait_sampler_pick_from_all(plait_sampler *sampler, const float *logits, int64_t n_vocab,
                                          plait_token *out_token) {
     plait_logits_need need;
@@ -378,7 +387,8 @@ plait_status plait_sampler_pick_from_best(plait_sampler *sampler, const plait_to
     return finish_pick(sampler, out_token);
 }
 
-/* Applies the steps as a pick does, random ones (XTC) included, with the numbers of the coming pick; draws nothing. */
+/* Applies the steps as a pick does, random ones (XTC) included, with the numbers of the coming pick; draws nothing.
+ * *out_kept is how many have any probability, which may be more than `capacity`. State stays as it is. */
 plait_status plait_sampler_distribution(plait_sampler *sampler, const float *logits, int64_t n_vocab,
                                         plait_token *out_ids, float *out_probs, size_t capacity,
                                         size_t *out_kept) {

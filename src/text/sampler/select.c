@@ -1,5 +1,8 @@
 /* Selection by radix (k largest) and by buckets of value (prefix of a given mass). Invariant: the result
- * depends on values and indices only; sums are taken in list order. */
+ * depends on values and indices only; sums are taken in list order.
+ *
+ * Not here: what the prefix or the k are for (steps_cut.c). Neither function sorts its input or allocates; both are
+ * linear for real distributions, and n log n at worst. */
 #include "text/sampler/select.h"
 
 #include <float.h>
@@ -17,7 +20,8 @@ static inline uint32_t float_key(float x) {
 #define N_BUCKETS 1024
 #define BLOCK     256
 
-/* Moves the elements of block[0..m) that are marked to out; returns the new length of out. */
+/* Moves the elements of block[0..m) that are marked to out; returns the new length of out. A block without marks, which
+ * is nearly every block, costs one vector loop. */
 static size_t append_marked(const int *block, size_t m, size_t start, uint32_t *out, size_t found) {
     int any = 0;
     for (size_t i = 0; i < m; i++) any |= block[i];
@@ -33,7 +37,8 @@ static size_t append_marked(const int *block, size_t m, size_t start, uint32_t *
 #define RADIX_SIZE 2048
 
 /* A digit of the k-th largest key of the list; elements that do not have it leave the list, and *k is lowered by the
- * number of those above. 11 bits of the key at `shift`; the histogram stays in the nearest cache. */
+ * number of those above. 11 bits of the key at `shift`; the histogram stays in the nearest cache. *k stays at least 1:
+ * it counts the place within the elements that share all digits found so far. */
 static uint32_t find_digit(const float *x, uint32_t *list, size_t *n, int shift, size_t *k) {
     uint32_t histogram[RADIX_SIZE] = {0}, digit = RADIX_SIZE - 1;
     for (size_t i = 0; i < *n; i++) histogram[float_key(x[list[i]]) >> shift & (RADIX_SIZE - 1)]++;
@@ -48,8 +53,9 @@ static uint32_t find_digit(const float *x, uint32_t *list, size_t *n, int shift,
     return digit;
 }
 
-/* Buckets of equal width, the largest values first. Any positive scale gives a right order of buckets;
- * minus infinity goes into the last. */
+/* Buckets of equal width, the largest values first. Any positive scale gives a right order of buckets; minus infinity
+ * goes into the last. Rounding may move elements at a border into a neighbouring bucket, always the same way for the
+ * same value, so equal values share one. */
 static inline int falling_bucket(float x, float max, float scale) {
     float b = (max - x) * scale;
     return (int)(b < (float)(N_BUCKETS - 1) ? b : (float)(N_BUCKETS - 1));
@@ -57,7 +63,8 @@ static inline int falling_bucket(float x, float max, float scale) {
 
 /* Finds the bucket that holds the k-th largest of all elements, moves its elements to list, and lowers *k by the number
  * of those in buckets above. A first cut by value instead of by bits: logits crowd into few exponents, where the upper
- * digit of a key tells little apart. */
+ * digit of a key tells little apart. The scale for a range of nothing or of infinity is arbitrary: one bucket then
+ * takes nearly all, and the digits do the work. */
 static size_t split_by_value(const plait_sampler_kernels *kernels, const float *x, size_t n, size_t *k,
                              uint32_t *list) {
     float max = kernels->max(x, n), range = max - kernels->min(x, n);
@@ -80,7 +87,8 @@ static size_t split_by_value(const plait_sampler_kernels *kernels, const float *
 }
 
 /* The key of the k-th largest is found exactly; then one pass takes all above it and, up to the last tie that still
- * fits, those equal to it: in rising order, without sorting. */
+ * fits, those equal to it: in rising order, without sorting. 1 <= k <= n. `out` gets k places, `scratch` has room for
+ * n. Of equal elements those with the smallest index are taken. */
 void plait_sampler_select_largest(const plait_sampler_kernels *kernels, const float *x, size_t n, size_t k,
                                   uint32_t *out, uint32_t *scratch) {
     size_t left = k, m = n, kept = 0;
@@ -105,7 +113,8 @@ void plait_sampler_select_largest(const plait_sampler_kernels *kernels, const fl
 
 /* ---- sorting ---- */
 
-/* Rising value times sign, then rising index. */
+/* Rising value times sign, then rising index. A total order, since indices differ; sign -1 sorts by falling value and
+ * still by rising index. */
 static bool before(const float *x, float sign, uint32_t a, uint32_t b) {
     return sign * x[a] < sign * x[b] || (x[a] == x[b] && a < b);
 }
@@ -140,6 +149,7 @@ void plait_sampler_sort_falling(const float *x, uint32_t *index, size_t n) {
 #define N_BUCKETS 1024
 #define BLOCK     256
 
+/* A selection in progress: elements by rising `order`, their masses in `weight`. */
 typedef struct mass_walk {
     const float *order, *weight;
     plait_mass_rule rule;
@@ -152,6 +162,7 @@ typedef struct mass_bucket {
     size_t count;
 } mass_bucket;
 
+/* min_count wins over the mass, so a step with min_keep takes more than its p asks for. */
 static bool rule_met(const mass_walk *w, double mass, size_t count) {
     bool reached = w->rule.strict ? mass > w->rule.target : mass >= w->rule.target;
     return reached && count >= w->rule.min_count;
@@ -183,8 +194,9 @@ static inline int bucket_of(float value, float low, float scale) {
     return b < N_BUCKETS - 1 ? b : N_BUCKETS - 1;
 }
 
-/* Splits the values of all n elements, which lie in [low, high], into buckets of equal width, and moves the
- * elements of the bucket where the prefix ends to `out`. */
+/* Splits the values of all n elements, which lie in [low, high], into buckets of equal width, and moves the elements of
+ * the bucket where the prefix ends to `out`. Masses of buckets are summed in index order, which is fixed, so the bucket
+ * in which the rule is met is the same everywhere. */
 static size_t split_all(mass_walk *w, size_t n, float low, float high, uint32_t *out) {
     mass_bucket buckets[N_BUCKETS] = {{0}};
     float scale = (float)N_BUCKETS / (high - low);
@@ -226,7 +238,8 @@ static size_t split_list(mass_walk *w, uint32_t *list, size_t n, float low, floa
     return found;
 }
 
-/* The last element of the prefix, among those in list. */
+/* The last element of the prefix, among those in list. `list` is not empty and rises by index. A range below 1e-30
+ * would make the scale infinite; such lists are sorted. */
 static uint32_t find_end(mass_walk *w, uint32_t *list, size_t n) {
     for (int round = 0;; round++) {
         float low = w->order[list[0]], high = low;
@@ -247,6 +260,8 @@ static uint32_t find_end(mass_walk *w, uint32_t *list, size_t n) {
     }
 }
 
+/* The prefix is given by its last element: everything smaller, and of equal ones those up to its index. So it comes out
+ * in rising index without being sorted. */
 size_t plait_sampler_select_mass(const plait_sampler_kernels *kernels, const float *order,
                                  const float *weight, size_t n, plait_mass_rule rule, uint32_t *out,
                                  uint32_t *scratch) {

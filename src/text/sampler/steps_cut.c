@@ -12,7 +12,8 @@ static size_t at_least_one(int32_t min_keep) {
     return min_keep > 1 ? (size_t)min_keep : 1;
 }
 
-/* Keeps what was collected, or the min_keep best when that is more. */
+/* Keeps what was collected, or the min_keep best when that is more. c->index holds n places in rising order, as every
+ * collecting function leaves them. */
 static void keep_collected(plait_candidates *c, size_t n, size_t min_keep) {
     if (n < min_keep) n = plait_candidates_collect_best(c, min_keep);
     plait_candidates_keep(c, c->index, n);
@@ -24,6 +25,7 @@ static uint64_t cut_fingerprint(const plait_step *step, uint64_t hash) {
     return plait_sampler_hash_u64(hash, step->u.cut.min_keep);
 }
 
+/* The step owns nothing, so a failure of append has nothing to give back. */
 static plait_status add_cut(plait_sampler *s, const plait_step_kind *kind, float p, int32_t min_keep) {
     plait_step step = {.kind = kind};
     step.u.cut.p = p;
@@ -33,6 +35,7 @@ static plait_status add_cut(plait_sampler *s, const plait_step_kind *kind, float
 
 /* ---- greedy ---- */
 
+/* Of equal logits the one with the smallest id, by the rule of collect_best. */
 void plait_sampler_keep_greedy(plait_candidates *c) {
     (void)plait_candidates_collect_best(c, 1);
     plait_candidates_keep(c, c->index, 1);
@@ -60,7 +63,8 @@ plait_status plait_sampler_add_greedy(plait_sampler *sampler) {
 /* ---- top-k ---- */
 
 /* n_masked counts candidates of no weight that the definition still counts (top-n-sigma masks, it does not remove):
- * they take places among the k too. */
+ * they take places among the k too. n_masked above 0 are candidates that were masked and left out of the arrays; below
+ * 0, ones that lie in them with minus infinity. */
 static plait_status top_k_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     if (step->u.k <= 0) return PLAIT_OK;
@@ -99,9 +103,10 @@ plait_status plait_sampler_add_top_k(plait_sampler *sampler, int32_t k) {
 
 /* ---- top-p ---- */
 
-/* Tokens further than this below the largest logit are lighter than (1 - p) total / 2n each, so they weigh
- * less than (1 - p) total / 2 together: a prefix of mass p that prefers heavy tokens ends before any of
- * them. */
+/* Tokens further than this below the largest logit are lighter than (1 - p) total / 2n each, so they weigh less than (1
+ * - p) total / 2 together: a prefix of mass p that prefers heavy tokens ends before any of them. `total` is the sum of
+ * weights relative to the largest, so at least 1; p is below 1. With p of 0 the gap is ln(2n / total) and still
+ * safe. */
 static double light_gap(const plait_candidates *c, double p, double total) {
     return plait_sampler_log(2.0 * (double)c->n / ((1.0 - p) * total));
 }
@@ -113,7 +118,8 @@ static void keep_prefix(plait_candidates *c, plait_mass_rule rule) {
 }
 
 /* The prefix is by falling logit, so by rising distance from the largest; c->order holds that. p of 0 or less keeps
- * min_keep. */
+ * min_keep. The filter in front is exact: it only takes away what cannot belong to the prefix, so the costly selection
+ * runs over hundreds instead of a hundred thousand. */
 static plait_status top_p_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -140,7 +146,8 @@ plait_status plait_sampler_add_top_p(plait_sampler *sampler, float p, int32_t mi
 
 /* ---- min-p ---- */
 
-/* The threshold is held at the largest logit, which ln p may round above for p = 1. */
+/* The threshold is held at the largest logit, which ln p may round above for p = 1. w >= p * w_max is l >= l_max + ln
+ * p: one logarithm and a comparison for each candidate, no exponential. */
 static plait_status min_p_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -165,7 +172,8 @@ plait_status plait_sampler_add_min_p(plait_sampler *sampler, float p, int32_t mi
 
 /* ---- typical ---- */
 
-/* The largest logit may be cut (it is not the most typical one), so it is not known afterwards. */
+/* The largest logit may be cut (it is not the most typical one), so it is not known afterwards. Locally typical
+ * sampling (Meister et al. 2022): tokens whose surprise is nearest to the entropy, up to the mass p. */
 static plait_status typical_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -198,7 +206,8 @@ plait_status plait_sampler_add_typical(plait_sampler *sampler, float p, int32_t 
 /* ---- top-n-sigma ---- */
 
 /* n_finite is at least 1, since the maximum is finite. Two passes: a one-pass variance would cancel for logits far from
- * 0. */
+ * 0. Keeps what is within n standard deviations of the largest logit (Tang et al. 2024). Masked candidates count
+ * neither for the mean nor for sigma. */
 static plait_status top_n_sigma_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     float max = plait_candidates_max(c);
@@ -228,7 +237,9 @@ plait_status plait_sampler_add_top_n_sigma(plait_sampler *sampler, float n) {
 
 /* ---- XTC ---- */
 
-/* The random number belongs to (seed, pick, step): it is the same whether or not other steps asked for theirs. */
+/* The random number belongs to (seed, pick, step): it is the same whether or not other steps asked for theirs. With the
+ * probability, all candidates that reach the threshold go but the least of them: exclude the top choices, so a
+ * plausible one that is not the first gets its turn. The best is excluded too, hence forget_max. */
 static plait_status xtc_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     float max = plait_candidates_max(c);
     if (step->u.xtc.threshold > 0.5f || max < -FLT_MAX) return PLAIT_OK;

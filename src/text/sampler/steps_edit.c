@@ -1,6 +1,9 @@
 /* Sparse edits: logit bias, penalties on what was said, DRY. They change the logits of a few tokens by id
  * and remove none. Invariant: edits() names every token whose logit apply() would change, and marks those
- * that may rise. */
+ * that may rise.
+ *
+ * Each edit is computed in double and rounded to float once, by IEEE operations alone, so the bits are the same on
+ * every machine. */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "text/sampler/chain.h"
@@ -14,7 +17,8 @@
 /* ---- bias ---- */
 
 /* Entries in order, so that a token named twice gets both; minus infinity masks, and no later entry brings a masked
- * token back (plait_candidates_set leaves it). */
+ * token back (plait_candidates_set leaves it). A token that is not among the candidates (cut before, or beyond the
+ * vocabulary) is passed over. */
 static plait_status bias_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     (void)s;
     for (size_t i = 0; i < step->u.bias.n; i++) {
@@ -80,7 +84,8 @@ plait_status plait_sampler_add_bias(plait_sampler *sampler, const plait_logit_bi
 
 /* ---- penalties ---- */
 
-/* Counts the tokens of the window in s->counts. */
+/* Counts the tokens of the window in s->counts. The map holds as many tokens as the longest window, so this never
+ * allocates. */
 static void count_window(plait_sampler *s, size_t last_n) {
     size_t n = last_n < s->history_length ? last_n : s->history_length;
     plait_token_map_clear(&s->counts);
@@ -93,7 +98,8 @@ static double penalty_of(const plait_step *step, uint32_t count) {
 }
 
 /* Rounded once, in plait_candidates_set. The map lists tokens from the newest on; each is edited on its own, so the
- * order does not matter. */
+ * order does not matter. The repeat penalty as CTRL has it (Keskar et al. 2019), with the sign taken into account: a
+ * logit below 0 is multiplied, so that it falls as well. Frequency and presence are subtracted behind it. */
 static plait_status penalties_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     count_window(s, (size_t)step->u.penalties.last_n);
     double repeat = (double)step->u.penalties.repeat;
@@ -115,7 +121,9 @@ static bool penalties_idle(const plait_step *step) {
             step->u.penalties.presence == 0.0f);
 }
 
-/* Dividing or multiplying by less than 1 raises a positive logit or lowers a negative one's magnitude: it may rise. */
+/* Dividing or multiplying by less than 1 raises a positive logit or lowers a negative one's magnitude: it may rise. A
+ * token that may rise has to be named: it could enter the best although it is not among them before the edit. One that
+ * only falls needs room for a successor and no name. */
 static void penalties_edits(plait_sampler *s, const plait_step *step, plait_token_map *out) {
     count_window(s, (size_t)step->u.penalties.last_n);
     for (size_t i = 0; i < s->counts.n; i++) {
@@ -165,7 +173,8 @@ static bool is_breaker(const plait_step *step, plait_token token) {
 }
 
 /* Z function: z[i] is the length of the longest common beginning of text and text + i (Gusfield 1997, chapter 1).
- * Linear: `right` only grows, and each comparison that succeeds moves it. */
+ * Linear: `right` only grows, and each comparison that succeeds moves it. z[0] is n by convention and never read here:
+ * i is above left wherever i < right. */
 static void z_function(const plait_token *text, uint32_t *z, size_t n) {
     size_t left = 0, right = 0; /* the match that reaches furthest covers [left, right) */
     z[0] = (uint32_t)n;
@@ -180,7 +189,8 @@ static void z_function(const plait_token *text, uint32_t *z, size_t n) {
 
 /* Puts into s->counts, for each token that would lengthen a repetition, the length of the longest one. Reversed, the
  * end of the text is the beginning, and z[i] says how long it matches what stands i tokens before; the token that
- * followed there stands at i - 1. Every window is looked at anew, since the oldest token falls out of it. */
+ * followed there stands at i - 1. Every window is looked at anew, since the oldest token falls out of it. Linear in the
+ * window, but for the search among the breakers. */
 static void find_repetitions(plait_sampler *s, const plait_step *step) {
     size_t last_n = (size_t)step->u.dry.last_n;
     size_t n = last_n < s->history_length ? last_n : s->history_length, limit = n;
@@ -200,7 +210,8 @@ static void find_repetitions(plait_sampler *s, const plait_step *step) {
     }
 }
 
-/* base^excess may overflow to infinity: the logit is then the smallest finite one, not masked. */
+/* base^excess may overflow to infinity: the logit is then the smallest finite one, not masked. DRY ("don't repeat
+ * yourself"): multiplier * base^(length - allowed_length), where length is how far the repetition already reaches. */
 static plait_status dry_apply(plait_sampler *s, plait_step *step, plait_candidates *c) {
     find_repetitions(s, step);
     for (size_t i = 0; i < s->counts.n; i++) {

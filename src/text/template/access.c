@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Undefined with Jinja's words, cut names included: they come out of the template. */
+/* Undefined with Jinja's words, cut names included: they come out of the template. True unless memory was short: that
+ * something is missing is a value, and fails where it is used. */
 static bool missing_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                               plait_tpl_value *out) {
     *out = plait_tpl_undefined_name(r, "'%s' object has no attribute '%.*s'", plait_tpl_type_name(v),
@@ -46,7 +47,8 @@ static int number_attribute(plait_tpl_value v, const plait_tpl_str *name, plait_
     return 0;
 }
 
-/* Attributes that are plain data: 1 found, 0 none, -1 failed. */
+/* Attributes that are plain data: 1 found, 0 none, -1 failed. A tuple of groupby answers to two names, which Jinja
+ * makes a named tuple for; other tuples have none. */
 static int data_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                           plait_tpl_value *out) {
     const plait_tpl_node *node;
@@ -87,7 +89,8 @@ static int data_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tp
     }
 }
 
-/* An attribute in Python's sense, keys of a dict not meant: 1, 0, -1. */
+/* An attribute in Python's sense, keys of a dict not meant: 1, 0, -1. Names of a namespace and of loop are looked at
+ * before methods, since they are what the template put there. */
 static int own_attribute(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str *name,
                          plait_tpl_value *out) {
     if (v.kind == PLAIT_TPL_NAMESPACE || v.kind == PLAIT_TPL_LOOP) {
@@ -138,7 +141,8 @@ static bool item_at(plait_tpl_render *r, plait_tpl_value v, int64_t i, plait_tpl
 }
 
 /* Only to choose the way: with an unhashable key a dict gives an undefined value instead of Python's exception, as
- * Jinja has it. Tuples are looked at one level deep; what hides deeper fails in the hash. */
+ * Jinja has it. Tuples are looked at one level deep; what hides deeper fails in the hash. Hashing itself would do, but
+ * would record a failure, and the first failure ends the rendering. */
 static bool is_hashable(plait_tpl_value v) {
     if (v.kind == PLAIT_TPL_TUPLE)
         for (size_t i = 0; i < v.u.list->n_items; i++)
@@ -167,7 +171,8 @@ bool plait_tpl_get_item(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value 
     return r->status == PLAIT_OK;
 }
 
-/* *start may still exceed *stop: callers see an empty range then. */
+/* *start may still exceed *stop: callers see an empty range then. Both bounds as Python's slices with step 1 take them:
+ * negative ones count from the end once, and what is still outside is brought to the nearer end. */
 void plait_tpl_clamp(int64_t length, int64_t *start, int64_t *stop) {
     if (*start < 0) *start = *start + length < 0 ? 0 : *start + length;
     if (*stop < 0) *stop = *stop + length < 0 ? 0 : *stop + length;
@@ -181,7 +186,9 @@ static bool slice_part(plait_tpl_render *r, plait_tpl_value v, bool *given, int6
     return !*given || plait_tpl_as_int(r, v, "slice", out);
 }
 
-/* Python's PySlice_AdjustIndices: bounds for a step of either sign, and the number of items. */
+/* Python's PySlice_AdjustIndices: bounds for a step of either sign, and the number of items. start and stop come out in
+ * [low, high]; the count is how many steps fit between them, none when they lie the wrong way round. Negative bounds
+ * cannot overflow: length is not negative. */
 static int64_t adjust(int64_t length, int64_t step, bool has_start, bool has_stop, int64_t *start,
                       int64_t *stop) {
     /* The place in front of the first item is -1 for a step backwards, which no start or stop of the template's can
@@ -203,7 +210,8 @@ static int64_t adjust(int64_t length, int64_t step, bool has_start, bool has_sto
     return *start > *stop ? (*start - *stop - 1) / -step + 1 : 0;
 }
 
-/* Step 1 shares the bytes; others go character by character, each charged by the distance. */
+/* Step 1 shares the bytes; others go character by character, each charged by the distance. start, step and n come from
+ * adjust, so every character named exists. Backwards, UTF-8 is walked by its continuation bytes. */
 static bool slice_string(plait_tpl_render *r, const plait_tpl_str *s, int64_t start, int64_t step, int64_t n,
                          plait_tpl_value *out) {
     if (!plait_tpl_step(r, s->n_bytes >> 6)) return false;
@@ -276,7 +284,8 @@ bool plait_tpl_slice(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value sta
     return true;
 }
 
-/* A joiner gives nothing at its first call and its separator at every later one. */
+/* A joiner gives nothing at its first call and its separator at every later one. What has no call fails with Python's
+ * words. A cycler is no function here either: its next() is a method. */
 bool plait_tpl_call_value(plait_tpl_render *r, plait_tpl_value callee, const plait_tpl_args *args,
                           plait_tpl_value *out) {
     switch (callee.kind) {

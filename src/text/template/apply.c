@@ -13,7 +13,7 @@ static const plait_tpl_builtin *find_in(const plait_tpl_builtin *table, const pl
     return NULL;
 }
 
-/* No name is in two tables, so their order does not matter. */
+/* No name is in two tables, so their order does not matter. NULL when there is none. */
 const plait_tpl_builtin *plait_tpl_find_filter(const plait_tpl_str *name) {
     const plait_tpl_builtin *row = find_in(plait_tpl_filters_text, name);
     if (!row) row = find_in(plait_tpl_filters_list, name);
@@ -45,7 +45,8 @@ const plait_tpl_builtin *plait_tpl_find_method(plait_tpl_kind kind, const plait_
     }
 }
 
-/* The next name of a parameter list: its start, length, and whether it is optional. */
+/* The next name of a parameter list: its start, length, and whether it is optional. n is 0 at the end of the list,
+ * which ends the loops of the callers. */
 static const char *next_param(const char *list, size_t *n, bool *optional) {
     while (*list == ' ') list++;
     *optional = *list == '?';
@@ -72,7 +73,8 @@ static bool place_named(plait_tpl_render *r, const plait_tpl_builtin *row, const
                                 (int)(name->n_bytes < 60 ? name->n_bytes : 60), name->bytes);
 }
 
-/* The list of names is read three times instead of being kept apart: it is a dozen bytes. */
+/* The list of names is read three times instead of being kept apart: it is a dozen bytes. Rows have at most
+ * PLAIT_TPL_MAX_PARAMS names. A positional argument too many is refused before names are looked at. */
 static bool bind(plait_tpl_render *r, const plait_tpl_builtin *row, const plait_tpl_args *args,
                  plait_tpl_call *c) {
     size_t n, i = 0;

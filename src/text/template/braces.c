@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* One call of str.format: shared by the nested specifications, so a field inside of one takes the next argument. */
 typedef struct braces {
     const plait_tpl_str *format;
     const plait_tpl_args *args;
@@ -13,6 +14,7 @@ typedef struct braces {
 
 static bool put_format(plait_tpl_builder *b, braces *f, size_t from, size_t to, int depth);
 
+/* The message does not repeat the name: it is a part of the format, whose place the error gives. */
 static bool named_argument(plait_tpl_render *r, const plait_tpl_args *args, const plait_tpl_str *name,
                            plait_tpl_value *out) {
     for (size_t i = 0; i < args->n_named; i++)
@@ -32,7 +34,9 @@ static int64_t number_in(const plait_tpl_str *s, size_t from, size_t to) {
     return n;
 }
 
-/* Python's rule: fields are numbered either all by hand or all by themselves, while names mix with both. */
+/* Python's rule: fields are numbered either all by hand or all by themselves, while names mix with both. [from, to) is
+ * what stands in front of the first '.' or '['. `next` above 0 means that automatic fields were used, -1 numbered
+ * ones. */
 static bool positional(plait_tpl_render *r, braces *f, size_t from, size_t to, plait_tpl_value *out) {
     int64_t n = number_in(f->format, from, to);
     plait_tpl_value name;
@@ -57,7 +61,7 @@ static bool positional(plait_tpl_render *r, braces *f, size_t from, size_t to, p
 }
 
 /* name.attribute[item]... in bytes [from, to). Parts behind the name are reached as templates reach them. An item of
- * digits is a number, any other a string. */
+ * digits is a number, any other a string. A digit key longer than nine digits is a string, as number_in has it. */
 static bool field_value(plait_tpl_render *r, braces *f, size_t from, size_t to, plait_tpl_value *out) {
     const plait_tpl_str *s = f->format;
     plait_tpl_value key;
@@ -100,7 +104,8 @@ static bool convert(plait_tpl_render *r, char how, plait_tpl_value v, plait_tpl_
 }
 
 /* The field between braces in bytes [from, to). The specification may hold fields of its own. In a markup format a
- * value without specification is escaped, as in Jinja's str.format for Markup. */
+ * value without specification is escaped, as in Jinja's str.format for Markup. `to` is the closing brace. Without a
+ * specification the empty text is formatted, which costs nothing. */
 static bool put_field(plait_tpl_builder *b, braces *f, size_t from, size_t to, int depth) {
     const plait_tpl_str *s = f->format;
     plait_tpl_render *r = b->r;
@@ -138,7 +143,8 @@ static bool put_field(plait_tpl_builder *b, braces *f, size_t from, size_t to, i
     return plait_tpl_put_spec(b, v, spec);
 }
 
-/* Position of the brace that closes the field which starts at `at`. */
+/* Position of the brace that closes the field which starts at `at`. Braces inside of the field nest, since its
+ * specification may hold fields; those inside of [...] count as well. SIZE_MAX when none closes it. */
 static size_t field_end(const plait_tpl_str *s, size_t at, size_t to) {
     int open = 1;
     for (; at < to; at++) {
@@ -148,7 +154,8 @@ static size_t field_end(const plait_tpl_str *s, size_t at, size_t to) {
     return SIZE_MAX;
 }
 
-/* Doubled braces stand for themselves only on the outer level: inside a specification Python reads them as fields. */
+/* Doubled braces stand for themselves only on the outer level: inside a specification Python reads them as fields.
+ * Text, doubled braces and fields of bytes [from, to), at depth 0 for the format itself. */
 static bool put_format(plait_tpl_builder *b, braces *f, size_t from, size_t to, int depth) {
     const plait_tpl_str *s = f->format;
     if (depth > 2) return plait_tpl_type_error(b->r, "format: nested too deep");

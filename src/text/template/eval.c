@@ -15,7 +15,8 @@ static void place(plait_tpl_render *r, const plait_tpl_node *node) {
 }
 
 /* From the innermost scope outwards, then the caller's variables, then the global functions: a template may hide any of
- * them. What is nowhere is undefined, which is no failure yet. */
+ * them. What is nowhere is undefined, which is no failure yet. A hash is computed for each frame that is asked, as
+ * frames do not share a table; names are short. */
 static bool eval_name(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     const plait_tpl_str *name = node->value.u.string;
@@ -50,7 +51,8 @@ static bool eval_sequence(plait_tpl_render *r, const plait_tpl_node *node, plait
     return true;
 }
 
-/* A key that occurs twice keeps its first place and its last value. */
+/* A key that occurs twice keeps its first place and its last value. The key is evaluated before its value. An
+ * unhashable key fails only when it is set, behind the evaluation of the value, as in Python. */
 static bool eval_dict(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value dict;
@@ -65,7 +67,8 @@ static bool eval_dict(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
-/* The operator ~: everything becomes a string first. The result is plain, whatever its parts were. */
+/* The operator ~: everything becomes a string first. The result is plain, whatever its parts were. An undefined part
+ * gives no text and is no failure here, unlike with +. */
 static bool eval_concat(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                         plait_tpl_value *out) {
     const plait_tpl_str *whole = NULL, *part;
@@ -109,7 +112,8 @@ static bool eval_cond(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
-/* +true is 1. The one overflow is -INT64_MIN. */
+/* +true is 1. The one overflow is -INT64_MIN. A sign in front of a literal is an operation, so the smallest 64-bit
+ * integer cannot be written: its digits without the sign are one too many. */
 static bool eval_sign(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_value v,
                       plait_tpl_value *out) {
     if (v.kind == PLAIT_TPL_UNDEFINED) return plait_tpl_undefined_error(r, v);
@@ -126,7 +130,8 @@ static bool eval_sign(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl
     return true;
 }
 
-/* Slices are not values: their parts are evaluated here, and what is left out is None. */
+/* Slices are not values: their parts are evaluated here, and what is left out is None. The value is evaluated before
+ * what stands in the brackets. x[a:b] of a dict fails in the slice, not here. */
 static bool eval_item(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                       plait_tpl_value *out) {
     plait_tpl_value v, key, part[3];
@@ -170,7 +175,8 @@ static bool spread_named(plait_tpl_render *r, plait_tpl_value stars, plait_tpl_a
 }
 
 /* The order of Python: positional, named, *sequence, **mapping; the result lists named ones first in the order of
- * writing. That a name is given twice shows when the arguments meet the parameters. No arguments take no memory. */
+ * writing. That a name is given twice shows when the arguments meet the parameters. No arguments take no memory.
+ * Everything given is in the arena and never changed afterwards, so a lazy filter may keep the arrays until it runs. */
 bool plait_tpl_eval_args(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          const plait_tpl_value *extra, plait_tpl_args *out) {
     static const plait_tpl_str caller = {.bytes = "caller", .n_bytes = 6, .n_chars = 6};
@@ -215,8 +221,8 @@ bool plait_tpl_eval_args(plait_tpl_render *r, const plait_tpl_node *node, plait_
     return stars.kind == PLAIT_TPL_MISSING || spread_named(r, stars, out);
 }
 
-/* The callee is found before its arguments are evaluated, so the failure of a missing method comes first, as in
- * Python. */
+/* The callee is found before its arguments are evaluated, so the failure of a missing method comes first, as in Python.
+ * A method that is called at once needs no bound object: `row` says what to run and `self` on what. */
 bool plait_tpl_eval_call(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          const plait_tpl_value *caller, plait_tpl_value *out) {
     plait_tpl_value callee, self;

@@ -2,7 +2,10 @@
  * restored by whoever replaced it, also after a failure.
  *
  * Scopes are frames: a round of a loop, a call of a macro, with, blocks and captured text each get one, `if` does not.
- * What is set in a frame is gone with it, which is Jinja's rule; namespaces are the way around it. */
+ * What is set in a frame is gone with it, which is Jinja's rule; namespaces are the way around it.
+ *
+ * Output is a builder that r->out points to. Text, once put there, is never taken back: what must not appear after a
+ * failure is dropped with the builder around it, and the caller of the whole rendering gets no text at all. */
 #include "text/template/eval.h"
 
 #include "text/template/print.h"
@@ -21,7 +24,8 @@ static void place(plait_tpl_render *r, const plait_tpl_node *node) {
     r->column = node->column;
 }
 
-/* NULL after a failure. Frames live in the arena, not on the stack, because a macro keeps the one it was defined in. */
+/* NULL after a failure. Frames live in the arena, not on the stack, because a macro keeps the one it was defined in. A
+ * round whose frame a macro holds costs the next round a new one, which the arena's limit counts. */
 static plait_tpl_frame *new_frame(plait_tpl_render *r, plait_tpl_frame *parent) {
     plait_tpl_frame *f = plait_tpl_alloc(r, 1, sizeof *f);
     if (f) f->parent = parent;
@@ -33,7 +37,8 @@ static plait_tpl_frame *new_frame(plait_tpl_render *r, plait_tpl_frame *parent) 
 static bool assign(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                    plait_tpl_value v);
 
-/* As many items as targets, neither fewer nor more; one item more is asked for to know that. */
+/* As many items as targets, neither fewer nor more; one item more is asked for to know that. Targets that were set
+ * before the count turned out wrong stay set; nothing can see them, for the rendering fails. */
 static bool unpack(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                    plait_tpl_value v) {
     plait_tpl_iter it;
@@ -51,8 +56,9 @@ static bool unpack(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_
     return more == 0;
 }
 
-/* Only a namespace can be changed through a name: set ns.x = ... is the one assignment that reaches out of its
- * scope. */
+/* Only a namespace can be changed through a name: set ns.x = ... is the one assignment that reaches out of its scope.
+ * The namespace is looked up as any name would be, so one from an outer scope or passed as an argument can be
+ * changed. */
 static bool assign_attribute(plait_tpl_render *r, const plait_tpl_node *target, plait_tpl_frame *frame,
                              plait_tpl_value v) {
     plait_tpl_value ns;
@@ -93,7 +99,8 @@ static flow capture(plait_tpl_render *r, const plait_tpl_node *list, plait_tpl_f
 
 /* --- loops --- */
 
-/* *loop is complete even when the source cannot be iterated. */
+/* *loop is complete even when the source cannot be iterated. Nothing is read yet. The length is asked for only when the
+ * body wants it, since for a lazy source the answer costs the whole source. */
 static bool loop_init(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl_node *node,
                       plait_tpl_frame *outer, plait_tpl_value source, uint32_t depth0) {
     *loop = (plait_tpl_loop){
@@ -103,7 +110,8 @@ static bool loop_init(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl
 
 /* The next item that passes the loop's condition. 1 and *out, 0 at the end, -1 failed. Items that fail the condition
  * count neither for the index nor as neighbours. The condition sees the loop's names in a frame of its own, without
- * `loop`. */
+ * `loop`. A loop's condition sees the items one by one, in order, also when `length` was asked: plait_tpl_loop_length
+ * runs it for the rest and sets `tested`, and from then on it is not asked again. */
 static int pull(plait_tpl_render *r, plait_tpl_loop *loop, plait_tpl_value *out) {
     for (;;) {
         int more = plait_tpl_next(r, &loop->iter, out);
@@ -125,7 +133,8 @@ static int peek(plait_tpl_render *r, plait_tpl_loop *loop) {
     return more;
 }
 
-/* Steps on to the next item, first to one that peek took ahead; returns as pull. */
+/* Steps on to the next item, first to one that peek took ahead; returns as pull. previtem is the item of the round
+ * before, whatever the body did with it; `has_before` stays false in the first round. */
 static int advance(plait_tpl_render *r, plait_tpl_loop *loop) {
     plait_tpl_value v = loop->after;
     int more = loop->has_after ? 1 : pull(r, loop, &v);
@@ -140,7 +149,9 @@ static int advance(plait_tpl_render *r, plait_tpl_loop *loop) {
 }
 
 /* A lazy or filtered source has a length only when it was read to its end: the rest goes into a list over which the
- * loop then runs on, with its condition already applied (tested). */
+ * loop then runs on, with its condition already applied (tested). Items already taken are index0 + 1, and one that peek
+ * holds has left the source without having been in a round, hence has_after in the sum. Kept once known: a list that
+ * grows while the loop runs over it does not change it. */
 bool plait_tpl_loop_length(plait_tpl_render *r, plait_tpl_loop *loop, int64_t *out) {
     if (loop->length < 0 && (loop->node->c || loop->source.kind == PLAIT_TPL_ITERATOR)) {
         plait_tpl_value rest, v;
@@ -193,7 +204,8 @@ int plait_tpl_loop_attribute(plait_tpl_render *r, plait_tpl_loop *loop, const pl
 }
 
 /* One round: the body in a frame of its own, with `loop` and the loop's names. *frame is used again unless a macro
- * refers to it. */
+ * refers to it. Clearing a frame and filling it again saves an allocation for each round: a template that runs over ten
+ * thousand tools keeps one. */
 static flow run_round(plait_tpl_render *r, plait_tpl_loop *loop, plait_tpl_frame **frame) {
     static const plait_tpl_str loop_name = {.bytes = "loop", .n_bytes = 4, .n_chars = 4};
     if (!*frame || (*frame)->captured) {
@@ -207,8 +219,9 @@ static flow run_round(plait_tpl_render *r, plait_tpl_loop *loop, plait_tpl_frame
     return run_list(r, loop->node->items, *frame);
 }
 
-/* The loop's state is in the arena and not on the stack, because a value in the template may refer to it after the
- * end. */
+/* The loop's state is in the arena and not on the stack, because a value in the template may refer to it after the end.
+ * `else` belongs to a loop that ran no round to its end. That a loop whose every round broke off counts as empty is
+ * what Jinja's compiled code does. */
 static flow run_loop(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                      plait_tpl_value source, uint32_t depth0) {
     plait_tpl_loop *loop = plait_tpl_alloc(r, 1, sizeof *loop);
@@ -237,7 +250,8 @@ static flow run_for(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_f
 }
 
 /* loop(items) in a recursive loop: the same body over other items, one depth further in. Its text is the value of the
- * call. */
+ * call. The level entered here is left only on success, as everywhere. Output goes into a builder of its own, because
+ * the call's value can be used in an expression. */
 bool plait_tpl_call_loop(plait_tpl_render *r, plait_tpl_loop *loop, const plait_tpl_args *args,
                          plait_tpl_value *out) {
     if (!loop->node->flag)
@@ -257,7 +271,7 @@ bool plait_tpl_call_loop(plait_tpl_render *r, plait_tpl_loop *loop, const plait_
 /* --- macros --- */
 
 /* Frames that the macro can see are marked, up to the first that is marked already, so a loop around takes a fresh
- * frame for its next round. */
+ * frame for its next round. Marking stops at a frame that is marked: all above it were marked with it. */
 static bool define_macro(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame,
                          plait_tpl_value *out) {
     plait_tpl_macro *macro = plait_tpl_alloc(r, 1, sizeof *macro);
@@ -282,7 +296,9 @@ static bool take_named(const plait_tpl_args *args, bool *used, const plait_tpl_s
 }
 
 /* Parameters by position and name; missing[i] becomes true for those not given, which are undefined, even while the
- * defaults of others are computed. A default may use the parameters before it and the ones after it that were given. */
+ * defaults of others are computed. A default may use the parameters before it and the ones after it that were given.
+ * Two passes, since a default may name a parameter that stands behind it. used[] has one flag for each named argument,
+ * missing[] one for each parameter. */
 static bool bind_parameters(plait_tpl_render *r, const plait_tpl_macro *macro, plait_tpl_frame *frame,
                             const plait_tpl_args *args, bool *used, bool *missing) {
     size_t i = 0;
@@ -314,7 +330,8 @@ static bool set_text(plait_tpl_render *r, plait_tpl_frame *frame, const char *na
 }
 
 /* caller, kwargs and varargs, as far as the body mentions them; an error for arguments left over. A macro that does not
- * mention kwargs or varargs takes none, which is how Jinja finds mistyped arguments. */
+ * mention kwargs or varargs takes none, which is how Jinja finds mistyped arguments. A parameter that is itself called
+ * caller, kwargs or varargs wins: the parser has taken its use out of `uses`, or it is found in the frame. */
 static bool bind_rest(plait_tpl_render *r, const plait_tpl_macro *macro, plait_tpl_frame *frame,
                       const plait_tpl_args *args, size_t n_params, bool *used) {
     static const plait_tpl_str caller_name = {.bytes = "caller", .n_bytes = 6, .n_chars = 6};
@@ -348,7 +365,9 @@ static bool bind_rest(plait_tpl_render *r, const plait_tpl_macro *macro, plait_t
     return set_text(r, frame, "varargs", v);
 }
 
-/* The macro's frame hangs on the frame of its definition, not on that of the call: names are lexical. */
+/* The macro's frame hangs on the frame of its definition, not on that of the call: names are lexical. The value is a
+ * string always, also of a body that prints nothing. Recursion through macros ends at the limit of levels, of which
+ * each call takes several. */
 bool plait_tpl_call_macro(plait_tpl_render *r, plait_tpl_macro *macro, const plait_tpl_args *args,
                           plait_tpl_value *out) {
     plait_tpl_frame *frame = new_frame(r, macro->frame);
@@ -375,7 +394,8 @@ static bool print_text(plait_tpl_render *r, const plait_tpl_node *node, plait_tp
     return print_value(r, v);
 }
 
-/* The block becomes a macro, which the called one sees as `caller`. */
+/* The block becomes a macro, which the called one sees as `caller`. caller is bound to the frame of the block, so its
+ * body sees the names around the block and not those of the macro that calls it. */
 static bool run_call_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value caller, v;
     return define_macro(r, node, frame, &caller) && plait_tpl_eval_call(r, node->b, frame, &caller, &v) &&
@@ -384,6 +404,7 @@ static bool run_call_block(plait_tpl_render *r, const plait_tpl_node *node, plai
 
 /* --- the rest --- */
 
+/* No frame of its own: what is set in a branch is visible behind the endif, as in Jinja and Python. */
 static flow run_if(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     for (; node; node = node->b) {
         plait_tpl_value condition;
@@ -404,6 +425,8 @@ static flow run_set_block(plait_tpl_render *r, const plait_tpl_node *node, plait
     return assign(r, node->a, frame, v) ? FLOW_NEXT : FLOW_FAIL;
 }
 
+/* The filter's arguments are evaluated in the block's frame and after its text, so they can use names that the block
+ * set. */
 static flow run_filter_block(plait_tpl_render *r, const plait_tpl_node *node, plait_tpl_frame *frame) {
     plait_tpl_value v;
     plait_tpl_frame *inner = new_frame(r, frame);

@@ -21,7 +21,9 @@ static bool flag(const plait_tpl_call *c, int i) {
 
 /* --- attributes by path: "a.b.0", or a number --- */
 
-/* Digits are an index, as in Jinja; more than 17 of them cannot be one and are a name. */
+/* Digits are an index, as in Jinja; more than 17 of them cannot be one and are a name. Part of a path, [from, to) of s.
+ * A number can only be an index into a sequence here, also where a dict has that text as a key, as Jinja's
+ * make_attrgetter converts it before anything is looked up. */
 static bool path_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, size_t to,
                       plait_tpl_value *out) {
     int64_t n = 0;
@@ -76,7 +78,8 @@ static bool fold_case(plait_tpl_render *r, bool case_sensitive, plait_tpl_value 
 }
 
 /* The key of an item for sort: a list of the paths' values ("a,b"). The commas of sort's attribute; a key that is no
- * string is one path, for example a number. */
+ * string is one path, for example a number. Lists compare item by item, so the second path decides where the first is
+ * equal, and a failure to order names the items. */
 static bool multi_key(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value paths, bool case_sensitive,
                       plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -100,7 +103,8 @@ static bool multi_key(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value pa
 
 /* --- lazy ones --- */
 
-/* What a lazy filter does to each item. Arguments live in the arena, so they outlast the call of the filter. */
+/* What a lazy filter does to each item. Arguments live in the arena, so they outlast the call of the filter. by_path:
+ * what the path leads to is mapped to, or tested. reject: items that pass the test are dropped instead of kept. */
 typedef struct stage {
     const plait_tpl_builtin *row; /* filter or test; NULL: truth */
     plait_tpl_args args;
@@ -115,7 +119,7 @@ static int map_stage(plait_tpl_render *r, void *state, plait_tpl_value item, pla
     return plait_tpl_step(r, 1) && plait_tpl_apply(r, s->row, item, &s->args, out) ? 1 : -1;
 }
 
-/* 0 drops the item. Without a test the item's own truth decides. */
+/* 0 drops the item. Without a test the item's own truth decides. The item itself goes on, not what the path led to. */
 static int select_stage(plait_tpl_render *r, void *state, plait_tpl_value item, plait_tpl_value *out) {
     stage *s = state;
     plait_tpl_value v = item, verdict;
@@ -144,7 +148,8 @@ static plait_tpl_args rest_of(const plait_tpl_args *args, size_t n) {
 }
 
 /* Named: map(attribute=..., default=...) follows a path; else the first argument names a filter and the rest are its
- * arguments. That name is looked up now, so a wrong one fails even when nothing is read. */
+ * arguments. That name is looked up now, so a wrong one fails even when nothing is read. `s` outlives this call: the
+ * iterator that is given back holds it. */
 static bool filter_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *name;
     plait_tpl_value v =
@@ -246,7 +251,8 @@ static bool filter_first(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return more >= 0;
 }
 
-/* Python's reversed() refuses generators, and so does Jinja's filter. */
+/* Python's reversed() refuses generators, and so does Jinja's filter. Takes one item of the reversed sequence, so it is
+ * constant in time for lists, tuples and ranges. */
 static bool filter_last(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value reversed;
     if (c->self.kind == PLAIT_TPL_ITERATOR)
@@ -278,7 +284,9 @@ static bool filter_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_t
     return plait_tpl_reversed(r, c->self, out);
 }
 
-/* Items become text by str(). Autoescape is off, so markup has no effect here. */
+/* Items become text by str(). Autoescape is off, so markup has no effect here. `attribute` may be a path; without one
+ * get_path gives the item itself. What join returns carries each part's marks of origin, so a message joined into a
+ * prompt stays foreign text. */
 static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *between = NULL, *s;
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -299,7 +307,8 @@ static bool filter_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return more == 0 && plait_tpl_finish(&b, out);
 }
 
-/* Keys are computed once for each item. The sort is stable. */
+/* Keys are computed once for each item. The sort is stable. The list is a copy, so the input keeps its order. Keys are
+ * lists of one or more folded values, whose comparison is Python's. */
 static bool filter_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     /* Both default to false: Jinja compares without case. */
     bool reverse = flag(c, 0), sensitive = flag(c, 1);
@@ -315,7 +324,8 @@ static bool filter_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_sort(r, list.u.list->items, keys.u.list->items, list.u.list->n_items, reverse);
 }
 
-/* Pairs of a foreign dict are foreign lists. */
+/* Pairs of a foreign dict are foreign lists. Entries with equal keys cannot exist, but folded ones can be equal ("A"
+ * and "a"): they keep the order of the dict. */
 static bool filter_dictsort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     bool sensitive = flag(c, 0), by_value = false;
     plait_tpl_value list, keys, key, pair;
@@ -384,7 +394,8 @@ static bool filter_unique(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return more == 0 && as_iterator(r, list, out);
 }
 
-/* The first of equal items wins, as with min and max of Python. */
+/* The first of equal items wins, as with min and max of Python. NaN compares as neither, so it never replaces the best
+ * so far and, as the first item, is never replaced. */
 static bool extreme(plait_tpl_render *r, const plait_tpl_call *c, int wanted, const char *op,
                     plait_tpl_value *out) {
     const plait_tpl_value none = {.kind = PLAIT_TPL_MISSING};
@@ -429,7 +440,7 @@ static bool filter_sum(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return more == 0;
 }
 
-/* fill_with fills the last batch only. */
+/* fill_with fills the last batch only. A size below 0 is reached by no batch, so all items land in a single one. */
 static bool filter_batch(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t size;
     plait_tpl_value list, batch = {.kind = PLAIT_TPL_MISSING}, item;
@@ -484,7 +495,8 @@ static bool filter_slice(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return as_iterator(r, list, out);
 }
 
-/* A group's key is that of its first member, in the original case. */
+/* A group's key is that of its first member, in the original case. `key` was folded for sorting; the path is followed
+ * again in the first member to show it as it was written. */
 static bool close_group(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_list *groups,
                         plait_tpl_value key, plait_tpl_value members) {
     plait_tpl_value group;
@@ -496,7 +508,7 @@ static bool close_group(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
 }
 
 /* Sorted by key and then cut where keys differ; members keep their order. The sort runs over positions so that items
- * and keys stay together. */
+ * and keys stay together. Reads its whole input at once; n log n comparisons. */
 static bool filter_groupby(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value items, keys, key, groups, members = {.kind = PLAIT_TPL_MISSING};
     if (!plait_tpl_list_from(r, c->self, &items) ||

@@ -44,7 +44,8 @@ static bool filter_capitalize(plait_tpl_render *r, const plait_tpl_call *c, plai
                            out);
 }
 
-/* Words begin behind - ( { [ < and white space; unlike str.title, and with full upper case. */
+/* Words begin behind - ( { [ < and white space; unlike str.title, and with full upper case. A word is what stands
+ * between these characters, so an apostrophe inside of one does not begin another, as it does for str.title. */
 static bool filter_title(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *whole;
     plait_tpl_builder b;
@@ -122,7 +123,9 @@ static bool filter_center(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
            plait_tpl_center(r, s, width, ' ', '^', out);
 }
 
-/* Every line but the first gets `width` spaces (or the string itself) in front; empty lines only when asked. */
+/* Every line but the first gets `width` spaces (or the string itself) in front; empty lines only when asked. `width`
+ * may be the text to put in front instead of a number of spaces. Line ends are those of str.splitlines, so text with
+ * \r\n comes out with \n. */
 static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *by = NULL, *whole;
     int64_t width = 4;
@@ -161,7 +164,8 @@ static bool filter_indent(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
 }
 
 /* Within `leeway` characters of the length nothing is cut. Without killwords the cut goes back to the last space before
- * it. */
+ * it. Lengths are in characters. The result is a new string even where only the end was added; uncut input is given
+ * back as the same value, of whatever kind. */
 static bool filter_truncate(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *end;
     int64_t length, leeway, n;
@@ -225,7 +229,8 @@ static bool filter_format(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_format_percent(r, s, args, out);
 }
 
-/* Bytes other than letters, digits and _.-~/ as %XX. for_query: '/' too, and spaces as '+'. */
+/* Bytes other than letters, digits and _.-~/ as %XX. for_query: '/' too, and spaces as '+'. Bytes and not characters
+ * are quoted, since URLs carry UTF-8; each byte of a character becomes an escape of its own. */
 static void put_quoted(plait_tpl_builder *b, const plait_tpl_str *s, bool for_query) {
     for (size_t i = 0; i < s->n_bytes && !b->failed; i++) {
         unsigned char ch = (unsigned char)s->bytes[i];
@@ -243,7 +248,8 @@ static void put_quoted(plait_tpl_builder *b, const plait_tpl_str *s, bool for_qu
     }
 }
 
-/* A mapping or pairs become a query string, everything else one quoted text. */
+/* A mapping or pairs become a query string, everything else one quoted text. A text given alone keeps its slashes, as a
+ * path has them; in a query they are escaped. */
 static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *name;
     plait_tpl_builder b;
@@ -283,7 +289,8 @@ static bool filter_urlencode(plait_tpl_render *r, const plait_tpl_call *c, plait
 }
 
 /* None and undefined values are left out. Names with characters that would end a name are refused, which closes
- * CVE-2024-22195 and CVE-2024-34064. */
+ * CVE-2024-22195 and CVE-2024-34064. Values are escaped as text, names are checked and escaped: a name from a message
+ * could otherwise close the tag and open another. */
 static bool filter_xmlattr(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_builder b;
     const plait_tpl_str *key, *text;
@@ -346,7 +353,8 @@ static uint32_t entity_at(const plait_tpl_str *s, size_t at, size_t *end) {
 }
 
 /* Text without comments and tags; white space collapsed; references resolved. Comments go before tags, since a comment
- * may hold a tag's end. Nothing else of HTML is understood. */
+ * may hold a tag's end. Nothing else of HTML is understood. Two passes for comments and tags, one to collapse and one
+ * to resolve references: done last, so "&lt;b&gt;" becomes the text <b> and no tag. */
 static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s, *bare;
     plait_tpl_builder b, collapsed;
@@ -370,8 +378,8 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
         if (!plait_tpl_finish_str(&b, &s)) return false;
     }
     plait_tpl_builder_init(&collapsed, r);
-    /* A if (code) { Resolved references keep the mark of their first byte: text that a variable hid in one is still
-     * foreign. */
+    /* A run of white space becomes one space, with the mark of its last byte; none is left at either end, since a space
+     * is put only in front of a character that follows another. */
     bool pending = false;
     for (size_t at = 0, next = 0; at < s->n_bytes && !collapsed.failed; at = next) {
         if (plait_tpl_is_space(plait_tpl_str_next(s, &next))) {
@@ -387,6 +395,7 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
     for (size_t at = 0; at < bare->n_bytes && !b.failed;) {
         size_t end = at;
         uint32_t code = bare->bytes[at] == '&' ? entity_at(bare, at, &end) : 0;
+        /* A resolved reference keeps the mark of its first byte: text that a variable hid in one is still foreign. */
         if (code) {
             plait_tpl_put_code(&b, code, plait_tpl_str_mark(bare, at));
         } else {
@@ -399,7 +408,8 @@ static bool filter_striptags(plait_tpl_render *r, const plait_tpl_call *c, plait
     return plait_tpl_step(r, s->n_bytes >> 5) && plait_tpl_finish(&b, out);
 }
 
-/* Decimal units unless `binary`; a text is read as float() would. */
+/* Decimal units unless `binary`; a text is read as float() would. The first unit above the size is looked for, up to
+ * the eighth; larger sizes stay in it, with as many digits as it takes. */
 static bool filter_filesizeformat(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     static const char *const names[2][8] = {{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
                                             {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"}};
@@ -440,7 +450,8 @@ static bool style_text(plait_tpl_render *r, plait_tpl_value v, const char *what,
     return plait_tpl_as_str(r, v, what, out);
 }
 
-/* tojson(ensure_ascii, indent, separators, sort_keys) as Hugging Face sets it up. */
+/* tojson(ensure_ascii, indent, separators, sort_keys) as Hugging Face sets it up. Unlike Jinja's own tojson it does not
+ * escape <, > and & for HTML, and its result is no markup: models were trained on the plain form. */
 static bool filter_tojson(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     static const plait_tpl_str comma_space = {.bytes = ", ", .n_bytes = 2, .n_chars = 2},
                                comma = {.bytes = ",", .n_bytes = 1, .n_chars = 1},

@@ -2,7 +2,10 @@
  * (filters_list.c) and text (filters_text.c).
  *
  * Python's integers have no bound and these have 64 bits: where a result does not fit, the rendering fails instead of
- * giving another number. */
+ * giving another number.
+ *
+ * Invariant: a filter that cannot read its input gives the default it was called with, except where Python itself
+ * raises; the one more failure is a number that needs more than 64 bits. */
 #include "base/strbuf.h"
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
@@ -57,7 +60,8 @@ static bool filter_abs(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
 
 /* Text without underscores between digits and without white space around, as int() and float() read it, digits of other
  * scripts turned into ASCII ones; false when it does not fit. Underscores stand between digits only. Texts longer than
- * `n` are no numbers; all that is left is ASCII without zero bytes. */
+ * `n` are no numbers; all that is left is ASCII without zero bytes. Both callers give room for 511 characters, so a
+ * longer text is no number here, where Python would read it. */
 static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out, size_t n) {
     plait_tpl_value stripped;
     if (!plait_tpl_str_strip(r, s, NULL, true, true, &stripped)) return false;
@@ -80,7 +84,9 @@ static bool plain_number(plait_tpl_render *r, const plait_tpl_str *s, char *out,
     return k > 0;
 }
 
-/* float(text) of Python: decimal, inf, nan; nothing hexadecimal. strtod alone would take hexadecimal and "nan(...)". */
+/* float(text) of Python: decimal, inf, nan; nothing hexadecimal. strtod alone would take hexadecimal and "nan(...)".
+ * What strtod takes and Python does not is sorted out before and after: hexadecimal, "nan(...)", white space inside,
+ * and rests behind the number. */
 static bool text_to_double(plait_tpl_render *r, const plait_tpl_str *s, double *out) {
     char text[512], *end;
     if (!plain_number(r, s, text, sizeof text) || strpbrk(text, "xX(")) return false;
@@ -127,7 +133,8 @@ static int text_to_int(plait_tpl_render *r, const plait_tpl_str *s, int64_t base
     return 1;
 }
 
-/* Towards zero. The bound is 2^63, which is a double; NaN is handled by the callers. */
+/* Towards zero. The bound is 2^63, which is a double; NaN is handled by the callers. A double at or beyond 2^63 has no
+ * integer of 64 bits, and converting it is undefined in C. */
 static bool double_to_int(plait_tpl_render *r, double d, plait_tpl_value *out) {
     if (fabs(d) >= 9.2233720368547758e18) return plait_tpl_int_overflow(r);
     *out = plait_tpl_int((int64_t)d);
@@ -135,7 +142,7 @@ static bool double_to_int(plait_tpl_render *r, double d, plait_tpl_value *out) {
 }
 
 /* What cannot be read gives the default, except where Python itself raises. A text like "1.9" is read as a float after
- * that failed. */
+ * that failed. A string is tried as an integer first, so 19 digits keep all their bits, and as a float second. */
 static bool filter_int(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value v = c->self, otherwise = given(c, 0) ? c->v[0] : plait_tpl_int(0);
     int64_t base = 10, i;
@@ -172,7 +179,8 @@ static bool filter_float(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
 
 /* round(x, n) of Python: correctly rounded by way of the decimal form, ties to even as they really are. For more than
  * 322 digits the number stays as it is, as CPython has it. A text that does not fit loses only zeros, because a double
- * that long is whole. */
+ * that long is whole. Below zero digits it divides by the power of ten and rounds there, as CPython's fallback does; a
+ * quotient of exactly one half goes to the even side. */
 static double round_digits(double d, int64_t digits) {
     char text[400];
     if (!isfinite(d) || digits > 22 + 300) return d;
@@ -204,7 +212,8 @@ static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_
     return true;
 }
 
-/* ceil and floor go through doubles, as Jinja computes them, and give a float even for an int. */
+/* ceil and floor go through doubles, as Jinja computes them, and give a float even for an int. `common` rounds as
+ * Python's round: an int stays an int, a float a float. */
 static bool filter_round(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int64_t digits = 0;
     const plait_tpl_str *method = NULL;

@@ -1,6 +1,9 @@
 /* wordwrap and urlize. Not here: the other filters of text (filters_text.c). wordwrap follows Python's textwrap: a line
  * is cut into chunks (words, white space, parts ending in a hyphen) which are packed greedily. urlize follows
- * jinja2/utils.py, with its regular expressions written out. */
+ * jinja2/utils.py, with its regular expressions written out.
+ *
+ * Invariant: text that was in the input keeps its marks of origin, and what is added (line ends, tags, rel) has the
+ * template's, unless it was given as an argument, whose marks it then has. */
 #include "text/template/builtin.h"
 #include "text/template/print.h"
 
@@ -10,6 +13,8 @@ static bool given(const plait_tpl_call *c, int i) {
     return c->v[i].kind != PLAIT_TPL_MISSING && c->v[i].kind != PLAIT_TPL_NONE;
 }
 
+/* One call of wordwrap. `between` stands between lines ("\n" or wrapstring), `width` is at least 1, and positions are
+ * bytes of `s`. */
 typedef struct wrapper {
     plait_tpl_render *r;
     plait_tpl_builder b;
@@ -30,7 +35,9 @@ static bool is_letter(uint32_t c) {
 }
 
 /* End of the chunk that starts at `at`: white space, or a word, cut behind a hyphen between letters and around dashes
- * of two and more. Never `at` itself when at < to, so callers move on. */
+ * of two and more. Never `at` itself when at < to, so callers move on. textwrap's wordsep_re, written out: the
+ * expression looks behind and ahead, which here are `last` and `before_last`, and the one or two characters read in
+ * front of `next`. The word before a cut keeps its hyphen. */
 static size_t chunk_end(const wrapper *w, size_t at, size_t to) {
     const plait_tpl_str *s = w->s;
     size_t p = at, next = at;
@@ -89,7 +96,8 @@ static void new_line(wrapper *w) {
 }
 
 /* Part of a chunk that is longer than a whole line and fits into `space` characters. At least one character, so that a
- * width of 1 makes progress. */
+ * width of 1 makes progress. `space` is what the line still has; `from` is the start of the chunk. A hyphen within the
+ * space is preferred, as textwrap has it; the second loop looks for it. */
 static size_t long_chunk_cut(const wrapper *w, size_t from, size_t to, int64_t space) {
     size_t cut = from;
     if (space < 1) space = 1;
@@ -104,7 +112,9 @@ static size_t long_chunk_cut(const wrapper *w, size_t from, size_t to, int64_t s
     return cut;
 }
 
-/* Packs the chunks of bytes [from, to) into lines. */
+/* Packs the chunks of bytes [from, to) into lines. The first chunk of a line is taken even when it is longer than the
+ * width and may not be broken: otherwise nothing would move. Chunks are found twice at a line's border, once to measure
+ * and once to begin; their lengths are bounded by the line's. */
 static bool wrap_line(wrapper *w, size_t from, size_t to) {
     const plait_tpl_str *s = w->s;
     w->n_lines = 0;
@@ -171,6 +181,7 @@ static bool filter_wordwrap(plait_tpl_render *r, const plait_tpl_call *c, plait_
 
 /* --- urlize --- */
 
+/* One call of urlize. rel and target are escaped already; schemes holds strings only, or is NULL. */
 typedef struct links {
     plait_tpl_render *r;
     plait_tpl_builder b;
@@ -180,6 +191,7 @@ typedef struct links {
     const plait_tpl_list *schemes;
 } links;
 
+/* `with` is compared as it is written; bytes behind `to` are not looked at. */
 static bool begins(const plait_tpl_str *s, size_t from, size_t to, const char *with) {
     size_t n = strlen(with);
     return to - from >= n && memcmp(s->bytes + from, with, n) == 0;
@@ -198,7 +210,9 @@ static bool begins_any_case(const plait_tpl_str *s, size_t from, size_t to, cons
 }
 
 /* Length of a host name "a.b.tld" at `from`: labels of word characters, '%' and '-', the last of letters. With `bare`
- * the last label must be one of the old generic domains. Returns the end, or `from` when there is no such name. */
+ * the last label must be one of the old generic domains. Returns the end, or `from` when there is no such name.
+ * `labels` counts the dots passed. A top level of an internationalised name is written "xn--...", which has digits and
+ * hyphens and so needs its own way. */
 static size_t host_end(const plait_tpl_str *s, size_t from, size_t to, bool bare) {
     static const char *const generic[] = {"com", "net", "int", "edu", "gov", "org", "info", "mil"};
     size_t at = from, label = from, labels = 0;
@@ -260,7 +274,8 @@ static bool is_url(const plait_tpl_str *s, size_t from, size_t to) {
 }
 
 /* Something in front of the last @, and behind it labels of word characters with a dot before the last one, as Jinja's
- * pattern asks. */
+ * pattern asks. Whether a top level exists is not asked. The address may hold anything before the @, since the word was
+ * cut at white space and punctuation before. */
 static bool is_mail(const plait_tpl_str *s, size_t from, size_t to) {
     size_t at = to;
     while (at > from && s->bytes[at - 1] != '@') at--;
@@ -349,7 +364,10 @@ static size_t count_of(const plait_tpl_str *s, size_t from, size_t to, const cha
     return n;
 }
 
-/* One word: brackets in front and punctuation behind do not belong to an address, unless they balance inside it. */
+/* One word: brackets in front and punctuation behind do not belong to an address, unless they balance inside it. The
+ * counts follow Jinja, which compares the brackets in the middle with each other and takes as many closing ones back
+ * from the tail as open ones are without partner. Each word is charged by its length, because the counting is linear in
+ * it. */
 static bool put_word(links *l, const plait_tpl_str *s, size_t from, size_t to) {
     static const char *const pairs[3][2] = {{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}};
     size_t head = from, tail = to;
@@ -381,7 +399,9 @@ static bool put_word(links *l, const plait_tpl_str *s, size_t from, size_t to) {
     return !l->b.failed && plait_tpl_step(l->r, 1 + ((to - from) >> 4));
 }
 
-/* rel of a link: "noopener", with "nofollow" and the caller's words, sorted. */
+/* rel of a link: "noopener", with "nofollow" and the caller's words, sorted. The words are put through the filters
+ * split, unique, sort and join themselves, so their order and case rules cannot drift apart from those a template sees.
+ * `sensitive` keeps words that differ by case apart. */
 static bool link_rel(plait_tpl_render *r, const plait_tpl_call *c, const plait_tpl_str **out) {
     static const plait_tpl_str noopener = {.bytes = "noopener", .n_bytes = 8, .n_chars = 8},
                                nofollow = {.bytes = "nofollow", .n_bytes = 8, .n_chars = 8},

@@ -3,7 +3,11 @@
  * only cost steps and arena bytes.
  *
  * Rules are CPython's: unicodeobject.c for %, formatter_unicode.c for specifications. Digits come from the C library,
- * which rounds correctly, under the locale "C" whatever the program has set. */
+ * which rounds correctly, under the locale "C" whatever the program has set.
+ *
+ * Three languages of formats meet here, each with its own parser: printf's (percent_*), the specification behind the
+ * colon of str.format (spec), and strftime's. All end in plait_tpl_number_digits and put_repeat, so there is one place
+ * for digits and one for padding. */
 #include "base/strbuf.h"
 #include "text/template/builtin.h"
 #include "text/template/print.h"
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+/* Far above what any double has to show (1074 digits behind the point at most), and small enough for one buffer. */
 enum { LARGEST_PRECISION = 100000 };
 
 /* Without the zero byte, which strchr would find. */
@@ -44,7 +49,9 @@ static bool integer_digits(plait_tpl_render *r, uint64_t magnitude, char type, b
     return true;
 }
 
-/* Python's format without a type: like repr when there is no precision, else like 'g' that keeps a ".0". */
+/* Python's format without a type: like repr when there is no precision, else like 'g' that keeps a ".0". The probe
+ * tells the decimal exponent after rounding: 9.99 with two digits is 10, whose exponent decides between the two forms.
+ * 40 digits of it are more than rounding needs. */
 static int print_plain(double magnitude, int precision, char *out, size_t n) {
     if (precision < 0) return (int)plait_tpl_float_repr(magnitude, out);
     int p = precision ? precision : 1, exponent;
@@ -70,7 +77,8 @@ static int print_plain(double magnitude, int precision, char *out, size_t n) {
     return used;
 }
 
-/* 400 bytes above the precision: the largest double has 309 digits in front of its point. */
+/* 400 bytes above the precision: the largest double has 309 digits in front of its point. The sign stays outside:
+ * callers put it in front of prefix and zeros. `type` 0 is str.format without a type. */
 static bool float_digits(plait_tpl_render *r, double magnitude, char type, int precision, bool alternate,
                          plait_tpl_number *out) {
     if (precision > LARGEST_PRECISION)
@@ -115,7 +123,8 @@ bool plait_tpl_number_digits(plait_tpl_render *r, plait_tpl_value v, char type, 
 
 /* --- % --- */
 
-/* One % operation in progress; the flags are those of the directive that is read at the moment. */
+/* One % operation in progress; the flags are those of the directive that is read at the moment. `next` counts the
+ * arguments that were taken, also of a single value, so one left over and one too few are both seen. */
 typedef struct percent {
     plait_tpl_builder *b;
     const plait_tpl_str *format;
@@ -158,7 +167,8 @@ static bool percent_number(percent *p, int64_t *out) {
 }
 
 /* Padding has the origin of the specification that asked for it. Zeros go between prefix and digits, spaces around
- * both. */
+ * both. Widths count characters, not bytes: a name of five Chinese characters fills five places, however wide they
+ * print. */
 static bool percent_padded(percent *p, const char *prefix, const plait_tpl_str *body, bool number) {
     plait_tpl_builder *b = p->b;
     int64_t used = (int64_t)(strlen(prefix) + body->n_chars), pad = p->width > used ? p->width - used : 0;
@@ -197,6 +207,8 @@ static bool percent_text(percent *p, char type, plait_tpl_value v) {
     return plait_tpl_str_sub(p->b->r, t, 0, end, &s) && percent_padded(p, "", s.u.string, false);
 }
 
+/* "%c" takes a string of one character or a code point. The code's character is foreign whatever the format was: a
+ * number from a message could otherwise forge a control token's bytes as the template's own. */
 static bool percent_char(percent *p, plait_tpl_value v) {
     plait_tpl_builder body;
     const plait_tpl_str *s;
@@ -214,7 +226,8 @@ static bool percent_char(percent *p, plait_tpl_value v) {
     return plait_tpl_finish_str(&body, &s) && percent_padded(p, "", s, false);
 }
 
-/* %d of a float drops the fraction, as in Python; %x refuses it. */
+/* %d of a float drops the fraction, as in Python; %x refuses it. Without a sign of its own a number takes that of the
+ * flags; '+' wins over ' ', as in C. */
 static bool percent_value(percent *p, char type, plait_tpl_value v) {
     plait_tpl_render *r = p->b->r;
     if (type == 's' || type == 'r' || type == 'a') return percent_text(p, type, v);
@@ -249,7 +262,9 @@ static bool percent_value(percent *p, char type, plait_tpl_value v) {
     return plait_tpl_finish_str(&body, &s) && percent_padded(p, prefix, s, true);
 }
 
-/* "(name)" behind the percent sign: the arguments are then a mapping. */
+/* "(name)" behind the percent sign: the arguments are then a mapping. Brackets may nest inside of the name, as CPython
+ * counts them. *out stays MISSING where there is no name, by which percent_one knows that an argument is still to be
+ * taken. */
 static bool percent_key(percent *p, plait_tpl_value mapping, plait_tpl_value *out) {
     const plait_tpl_str *f = p->format;
     size_t from = ++p->at;
@@ -304,7 +319,7 @@ static bool percent_flags(percent *p) {
 }
 
 /* One directive behind the sign, which is at p->at - 1. A percent sign with flags takes an argument all the same, which
- * is Python's rule. */
+ * is Python's rule. An undefined value as the right side is found by whatever directive uses it, with its own hint. */
 static bool percent_one(percent *p) {
     const plait_tpl_str *f = p->format;
     plait_tpl_value v = {.kind = PLAIT_TPL_MISSING};
@@ -350,7 +365,8 @@ bool plait_tpl_format_percent(plait_tpl_render *r, const plait_tpl_str *format, 
 
 /* --- format specifications --- */
 
-/* One specification of str.format, parsed. */
+/* One specification of str.format, parsed. Filled by parse_spec; -1 is no precision, 0 no width. fill_mark is the
+ * origin of the fill character: padding with a character from a variable is foreign. */
 typedef struct spec {
     uint32_t fill;
     uint8_t fill_mark;
@@ -360,6 +376,7 @@ typedef struct spec {
     int precision;
 } spec;
 
+/* No digits give 0; the caller that must tell looks whether *at has moved. */
 static bool spec_number(plait_tpl_render *r, const plait_tpl_str *s, size_t *at, int64_t *out) {
     int64_t n = 0;
     while (*at < s->n_bytes && isdigit((unsigned char)s->bytes[*at])) {
@@ -421,7 +438,8 @@ static void put_aligned(plait_tpl_builder *b, const spec *f, char align, const c
 }
 
 /* Digits with separators every three (four for bases 2, 8, 16) from the point to the left; zero padding to `width`
- * includes separators. */
+ * includes separators. `zeros_to` counts places without sign and prefix. The loop that widens steps by one place at a
+ * time, hence the charge in front of it. */
 static void put_grouped(plait_tpl_builder *b, const plait_tpl_number *n, const spec *f, int64_t zeros_to) {
     size_t whole = 0;
     /* Digits in front of the point or exponent; 'e' is a digit in base 16 only. */
@@ -481,7 +499,8 @@ static bool put_number(plait_tpl_builder *b, plait_tpl_value v, const spec *f) {
 }
 
 /* A number under 'c' is the character of that code and then a string. Kinds without a format of their own take only the
- * empty specification. */
+ * empty specification. An empty specification is str(), for every kind, which is why "{}" works with lists and "{:>3}"
+ * does not. */
 bool plait_tpl_put_spec(plait_tpl_builder *b, plait_tpl_value v, const plait_tpl_str *spec_text) {
     plait_tpl_render *r = b->r;
     spec f;
@@ -556,7 +575,8 @@ plait_status plait_tpl_check_now(const char *now) {
                        "template time: expected \"YYYY-MM-DD HH:MM:SS\", found \"%.40s\"", now);
 }
 
-/* One directive through the C library, in the C locale. Field widths have two digits at most. */
+/* One directive through the C library, in the C locale. Field widths have two digits at most. The locale is made for
+ * each directive: templates have one or two, and a locale kept between renderings would be global state. */
 static bool put_directive(plait_tpl_builder *b, const struct tm *t, const char *directive, uint8_t foreign) {
     char text[256];
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -568,7 +588,7 @@ static bool put_directive(plait_tpl_builder *b, const struct tm *t, const char *
 }
 
 /* The caller's time, so that prompts can be repeated; without one the clock's local time. Unknown directives stay as
- * they are, as glibc has it. */
+ * they are, as glibc has it. What a directive gives has the origin of its percent sign. */
 bool plait_tpl_strftime(plait_tpl_render *r, const plait_tpl_str *format, plait_tpl_value *out) {
     struct tm t;
     if (r->now) {

@@ -1,5 +1,8 @@
 /* Global functions: range, dict, namespace, cycler, joiner, raise_exception, strftime_now; and the methods of the objects
- * they make. Not here: lipsum, whose text is random. */
+ * they make. Not here: lipsum, whose text is random.
+ *
+ * Invariant: where the caller gives the time, what these functions give depends on their arguments alone, so a prompt
+ * can be made again. */
 #include "base/alloc.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -9,7 +12,9 @@
 
 enum { LARGEST_RANGE = 100000 }; /* as in Jinja's sandbox */
 
-/* Differences in unsigned arithmetic: the ends may be any two 64-bit numbers. */
+/* Differences in unsigned arithmetic: the ends may be any two 64-bit numbers. Made for slices of ranges as well, whose
+ * ends may be wider apart than the items count. A range holds no items; 100000 bounds what a loop over it may cost
+ * before the limit of steps does. */
 bool plait_tpl_range_new(plait_tpl_render *r, int64_t start, int64_t stop, int64_t step,
                          plait_tpl_value *out) {
     if (step == 0) return plait_tpl_type_error(r, "range: the step must not be zero");
@@ -38,7 +43,8 @@ static bool global_range(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_range_new(r, v[0], v[1], v[2], out);
 }
 
-/* Fills a dict as dict(mapping_or_pairs, name=value) does. Names win over pairs, later pairs over earlier ones. */
+/* Fills a dict as dict(mapping_or_pairs, name=value) does. Names win over pairs, later pairs over earlier ones. A pair
+ * is anything that gives two items, a string of two characters included, as in Python. */
 static bool fill_dict(plait_tpl_render *r, const plait_tpl_args *a, const char *what, plait_tpl_dict *d) {
     plait_tpl_iter it, pair;
     plait_tpl_value item, key, value;
@@ -70,7 +76,8 @@ static bool global_dict(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return plait_tpl_dict_new(r, out) && fill_dict(r, c->args, "dict", out->u.dict);
 }
 
-/* A dict of its own kind: only its attributes can be set from inside of loops. */
+/* A dict of its own kind: only its attributes can be set from inside of loops. Its entries are no variables: they are
+ * reached by attribute only, and the value is shared by all frames that see it. */
 static bool global_namespace(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     if (!plait_tpl_dict_new(r, out) || !fill_dict(r, c->args, "namespace", out->u.dict)) return false;
     out->kind = PLAIT_TPL_NAMESPACE;
@@ -101,7 +108,8 @@ static bool global_joiner(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return new_cycle(r, PLAIT_TPL_JOINER, &separator, 1, out);
 }
 
-/* The message is kept whole for the caller, who frees it; the error shows as much as fits. The first message counts. */
+/* The message is kept whole for the caller, who frees it; the error shows as much as fits. The first message counts.
+ * Always false. INVALID_ARGUMENT, because it is the conversation that the template will not have. */
 static bool global_raise(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *message;
     (void)out;
@@ -167,7 +175,8 @@ static bool loop_cycle(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return true;
 }
 
-/* All the arguments count as one value; the first call is a change. */
+/* All the arguments count as one value; the first call is a change. Held in the loop itself, so inner loops with their
+ * own `loop` do not disturb it. */
 static bool loop_changed(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_loop *loop = c->self.u.loop;
     plait_tpl_value now;

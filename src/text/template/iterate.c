@@ -5,7 +5,8 @@
 #include "text/template/string.h"
 
 /* Undefined gives no items, as in Jinja. A lazy value is shared and not copied: who takes an item of it takes it from
- * everybody. */
+ * everybody. *out is small and may live on the stack: it holds positions, and a pointer to the shared iterator where
+ * the source is lazy. */
 bool plait_tpl_iterate(plait_tpl_render *r, plait_tpl_value v, plait_tpl_iter *out) {
     *out = (plait_tpl_iter){.source = v};
     switch (v.kind) {
@@ -35,7 +36,8 @@ static int next_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_vi
     return 1;
 }
 
-/* `position` counts the bytes already given, from whichever end. Characters of a markup string are markup. */
+/* `position` counts the bytes already given, from whichever end. Characters of a markup string are markup. A changed
+ * string is another value, so positions stay valid. */
 static int next_char(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out) {
     const plait_tpl_str *s = it->source.u.string;
     size_t from, to;
@@ -90,7 +92,8 @@ static int next_plain(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *
 }
 
 /* Every item that a stage drops costs a step, so a filter that lets nothing through still meets the limit. Lazy values
- * over lazy values recurse here, hence the level. */
+ * over lazy values recurse here, hence the level. A failure leaves *out undefined and the level entered. An iterator
+ * that has ended stays so, unless its list grew. */
 int plait_tpl_next(plait_tpl_render *r, plait_tpl_iter *it, plait_tpl_value *out) {
     if (!plait_tpl_enter(r)) return -1;
     int more;
@@ -123,7 +126,7 @@ bool plait_tpl_lazy(plait_tpl_render *r, plait_tpl_value v, plait_tpl_stage_fn s
     return true;
 }
 
-/* A lazy source has to be read to its end first. */
+/* A lazy source has to be read to its end first. The source itself is left alone: positions count from its end. */
 bool plait_tpl_reversed(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_iter probe;
     if (v.kind == PLAIT_TPL_ITERATOR && !plait_tpl_list_from(r, v, &v)) return false;

@@ -1,6 +1,9 @@
 /* The lexer. Not here: grammar (parser.c, parse_expr.c). The rules are those of jinja2/lexer.py with trim_blocks and
  * lstrip_blocks, as chat templates expect. Invariant: `at` only moves forward, and line and line_start belong to `at`
- * whenever a token is made. */
+ * whenever a token is made.
+ *
+ * Positions are bytes of the normalised copy, and so are the columns of messages. Tokens are made all at once, before
+ * parsing: the parser looks one token ahead, and a template has a few thousand of them. */
 #include "text/template/lexer.h"
 
 #include "base/strbuf.h"
@@ -12,16 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Which pair of signs closes the tag that is being read: "%}" or "}}". */
 typedef enum tag_end { END_BLOCK, END_PRINT } tag_end;
 
-/* Columns count bytes from 1. */
+/* Columns count bytes from 1. CORRUPT and not INVALID_ARGUMENT: the text is that of a model file, and no argument of
+ * the caller can mend it. */
 static bool fail_here(plait_tpl_lexer *x, const char *what) {
     x->r->line = x->line;
     x->r->column = (uint32_t)(x->at - x->line_start + 1);
     return plait_tpl_fail(x->r, PLAIT_CORRUPT, "%s", what);
 }
 
-/* Moves to `to`, counting lines. */
+/* Moves to `to`, counting lines. Every byte of the template is passed once, so counting lines is linear over all. A
+ * `to` behind `at` moves nothing. */
 static void move_to(plait_tpl_lexer *x, size_t to) {
     for (; x->at < to; x->at++)
         if (x->text[x->at] == '\n') {
@@ -72,7 +78,8 @@ static size_t skip_space(const plait_tpl_lexer *x, size_t at) {
 }
 
 /* End of text [from, to) without the white space at its end. Goes back a character at a time; the text is valid UTF-8,
- * so continuation bytes lead to a first byte. */
+ * so continuation bytes lead to a first byte. Undecodable bytes cannot occur, since the whole text was checked; the
+ * comparison with to - p would stop at them. */
 static size_t strip_end(const plait_tpl_lexer *x, size_t from, size_t to) {
     while (to > from) {
         size_t p = to - 1;
@@ -99,7 +106,8 @@ static size_t cut_before(const plait_tpl_lexer *x, size_t from, size_t to, char 
     return strip_end(x, line, to) == line ? line : to;
 }
 
-/* Where the text continues behind "%}" or "#}" that ends at `at`. */
+/* Where the text continues behind "%}" or "#}" that ends at `at`. Without a sign one line end goes with the tag, which
+ * is trim_blocks; '-' takes all white space, over any number of lines. */
 static size_t after_block(const plait_tpl_lexer *x, size_t at, char sign) {
     if (sign == '-') return skip_space(x, at);
     if (sign == '+') return at;
@@ -142,7 +150,8 @@ static bool word_tag(const plait_tpl_lexer *x, size_t at, const char *name, char
     return true;
 }
 
-/* Up to the first endraw tag, whatever stands in between. Its white space is cut as that of any block tag. */
+/* Up to the first endraw tag, whatever stands in between. Its white space is cut as that of any block tag. Raw text is
+ * cut as text is elsewhere, but no tag in it is seen, so a template can print another template. */
 static bool lex_raw(plait_tpl_lexer *x, size_t begin_end, char begin_sign) {
     move_to(x, begin_sign == '-' ? skip_space(x, begin_end) : begin_end);
     size_t from = x->at, at = from, end = 0;
@@ -172,7 +181,8 @@ static int digit_value(char c) {
 }
 
 /* Digits of a base with single underscores between them; returns the end, `at` when there are none. `base` 1 takes
- * zeros only. */
+ * zeros only. An underscore counts only with a digit behind it, so "1_" is the number 1 and a name; the parser refuses
+ * the two together. */
 static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool underscore_first) {
     size_t p = at;
     while (p < x->n_bytes) {
@@ -185,7 +195,8 @@ static size_t scan_digits(const plait_tpl_lexer *x, size_t at, int base, bool un
 }
 
 /* End of a float literal at `at`, or `at`. Digits behind a dot are an index (x.1.2 is x[1][2]), not a float; without
- * dot or exponent it is an integer. */
+ * dot or exponent it is an integer. `good` is the end of the longest valid literal so far: in "1.e5" the dot has no
+ * digit behind it, and what follows is an attribute. */
 static size_t scan_float(const plait_tpl_lexer *x, size_t at) {
     size_t p = scan_digits(x, at, 10, false), good = at;
     /* Behind a dot it is an index. */
@@ -219,7 +230,8 @@ static bool add_float(plait_tpl_lexer *x, size_t end) {
 }
 
 /* A prefix without digits behind it leaves "0" as the number and the letter as a name. Leading zeros are taken only
- * when nothing but zeros follows, as in Python: what is behind them is the next token, which the parser refuses. */
+ * when nothing but zeros follows, as in Python: what is behind them is the next token, which the parser refuses. The
+ * digits were scanned in the base, so digit_value is below it; the one thing that can go wrong is 64 bits. */
 static bool add_integer(plait_tpl_lexer *x) {
     int base = 10;
     size_t at = x->at, end;
@@ -247,7 +259,8 @@ static bool add_integer(plait_tpl_lexer *x) {
     return true;
 }
 
-/* One escape sequence behind a backslash at x->text[*at - 1]; Python's "unicode-escape". */
+/* One escape sequence behind a backslash at x->text[*at - 1]; Python's "unicode-escape". *at moves behind the escape.
+ * \N{...} would need the table of Unicode's names, which is not carried. */
 static bool put_escape(plait_tpl_lexer *x, plait_tpl_builder *b, size_t *at, size_t end) {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     char c = x->text[*at];
@@ -332,7 +345,9 @@ static size_t scan_name(const plait_tpl_lexer *x, size_t at) {
     return p;
 }
 
-/* Brackets are matched here and not in the parser, because "}}" ends a tag only outside of them. */
+/* Brackets are matched here and not in the parser, because "}}" ends a tag only outside of them. Two-character
+ * operators are tried first, since each begins with a character that is an operator alone. The stack of closers has a
+ * fixed size; its 256 brackets are more than the parser's default depth lets nest. */
 static bool add_operator(plait_tpl_lexer *x) {
     static const char *const twos[] = {"//", "**", "==", "!=", ">=", "<="};
     char c = x->text[x->at], op[3] = {c, 0, 0};
@@ -376,8 +391,9 @@ static bool lex_tag_end(plait_tpl_lexer *x, tag_end end, bool *done) {
     return true;
 }
 
-/* The order of attempts is Jinja's: float, integer, name, string, operator. A round takes at least one byte or
- * fails. */
+/* The order of attempts is Jinja's: float, integer, name, string, operator. A round takes at least one byte or fails.
+ * Names with digits in front do not exist, so trying numbers before names loses nothing. White space inside of tags
+ * ends tokens and is otherwise void. */
 static bool lex_tag(plait_tpl_lexer *x, tag_end end) {
     if (!add_token(x, end == END_BLOCK ? PLAIT_TPL_T_BLOCK_BEGIN : PLAIT_TPL_T_PRINT_BEGIN, plait_tpl_none()))
         return false;
@@ -426,7 +442,9 @@ static size_t next_tag(const plait_tpl_lexer *x, size_t at) {
     return x->n_bytes;
 }
 
-/* Text before a tag is cut by that tag's sign; text behind a tag begins where the tag's own end left `at`. */
+/* Text before a tag is cut by that tag's sign; text behind a tag begins where the tag's own end left `at`. A tag's text
+ * and the text around are cut by two rules that meet here: what a tag's left sign takes is known only when the tag is
+ * found, what its right sign takes is applied by moving `at` before the next text begins. */
 static bool lex_all(plait_tpl_lexer *x) {
     while (x->at < x->n_bytes) {
         size_t from = x->at, tag = next_tag(x, from), raw_end = 0;
@@ -450,7 +468,8 @@ static bool lex_all(plait_tpl_lexer *x) {
 }
 
 /* A copy with \n as the only line end and without one at the end. As Jinja does with keep_trailing_newline off. Columns
- * in errors count in this copy. */
+ * in errors count in this copy. A lone \r is a line end too, as universal newlines have it; only one \n at the very end
+ * goes. */
 static char *normalise(plait_tpl_render *r, const char *text, size_t n_bytes, size_t *out_n) {
     char *copy = plait_tpl_alloc(r, n_bytes + 1, 1);
     if (!copy) return NULL;

@@ -22,7 +22,8 @@ static bool method_casefold(plait_tpl_render *r, const plait_tpl_call *c, plait_
     return plait_tpl_str_case(r, self(c), PLAIT_TPL_FOLD, out);
 }
 
-/* Markup stays markup, as all methods of Markup do; the step pays for the walk that the caller made. */
+/* Markup stays markup, as all methods of Markup do; the step pays for the walk that the caller made. The builder holds
+ * the mapped text; one character may have become three, so the length is not that of the input. */
 static bool finish_like_self(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_builder *b,
                              plait_tpl_value *out) {
     const plait_tpl_str *whole;
@@ -71,7 +72,7 @@ static bool method_swapcase(plait_tpl_render *r, const plait_tpl_call *c, plait_
 }
 
 /* Whether every character passes; `empty` is the answer for the empty string, which is true only for isascii and
- * isprintable. */
+ * isprintable. The step is charged after the walk, which stops at the first character that fails. */
 static bool every(plait_tpl_render *r, const plait_tpl_call *c, bool (*passes)(uint32_t), bool empty,
                   plait_tpl_value *out) {
     bool all = self(c)->n_bytes > 0 || empty;
@@ -110,7 +111,8 @@ static bool method_isidentifier(plait_tpl_render *r, const plait_tpl_call *c, pl
     return true;
 }
 
-/* islower and isupper have the rules of the tests of those names. */
+/* islower and isupper have the rules of the tests of those names. `self` is a string here, so the test's own conversion
+ * to text gives it back as it is. */
 static bool apply_test(plait_tpl_render *r, const plait_tpl_call *c, const char *name, size_t n,
                        plait_tpl_value *out) {
     plait_tpl_str key = {.bytes = name, .n_bytes = n};

@@ -1,6 +1,9 @@
 /* Methods of lists, tuples, dicts and numbers. Those that change a container are there too, though Jinja's sandbox
  * refuses them: templates written for other engines use append and update. Invariant: a container never contains
- * itself in a way that hangs anything, for every walk counts its depth. */
+ * itself in a way that hangs anything, for every walk counts its depth.
+ *
+ * Methods write through the value they were called on, so every other value that holds the same container sees the
+ * change. A list that belongs to the caller's variables is a copy made for this rendering, never the caller's own. */
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -18,6 +21,7 @@ static plait_tpl_dict *dict_of(const plait_tpl_call *c) {
 
 /* --- lists --- */
 
+/* A list may be appended to itself; printing it then ends at the limit of levels. */
 static bool list_append(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     *out = plait_tpl_none();
     return plait_tpl_list_push(r, list_of(c), c->v[0]);
@@ -63,7 +67,7 @@ static bool list_pop(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_val
     return true;
 }
 
-/* Position of an equal item, or n_items. */
+/* Position of an equal item, or n_items. [from, to) is looked through, as far as there are items. */
 static bool locate(plait_tpl_render *r, const plait_tpl_list *list, plait_tpl_value v, size_t from, size_t to,
                    size_t *out) {
     for (*out = from; *out < to && *out < list->n_items; ++*out) {
@@ -87,6 +91,7 @@ static bool list_remove(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
     return true;
 }
 
+/* Memory stays with the list: the arena frees nothing before the end of the rendering. */
 static bool list_clear(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     (void)r;
     list_of(c)->n_items = 0;
@@ -109,7 +114,8 @@ static bool list_reverse(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
     return plait_tpl_step(r, 1 + list->n_items / 16);
 }
 
-/* Keys are a copy, because the sort moves both arrays. No code of the template runs meanwhile. */
+/* Keys are a copy, because the sort moves both arrays. No code of the template runs meanwhile. Keys that cannot be
+ * compared leave the list in its old order. */
 static bool list_sort(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_list *list = list_of(c);
     plait_tpl_value keys;
@@ -212,7 +218,7 @@ static bool dict_pop(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_val
     return true;
 }
 
-/* The entry that was set last. */
+/* The entry that was set last. The last entry costs no moving, so taking a dict apart by popitem is linear. */
 static bool dict_popitem(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_dict *d = dict_of(c);
     plait_tpl_value ignored;
@@ -223,6 +229,7 @@ static bool dict_popitem(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl
            plait_tpl_pair(r, last.key, last.value, out);
 }
 
+/* Without a default None is stored, so the key is there afterwards in either case. */
 static bool dict_setdefault(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     int found = plait_tpl_dict_get(r, dict_of(c), c->v[0], out);
     /* -1 is a key that cannot be hashed. */

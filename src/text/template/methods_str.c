@@ -18,7 +18,8 @@ static const plait_tpl_str *self(const plait_tpl_call *c) {
     return c->self.u.string;
 }
 
-/* *out holds a string; its flag becomes that of the method's string. */
+/* *out holds a string; its flag becomes that of the method's string. Only the flag of the string's header changes;
+ * bytes are shared. */
 static bool keep_markup(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     return plait_tpl_str_with_markup(r, out->u.string, self(c)->markup, out);
 }
@@ -67,7 +68,7 @@ static bool push_part(plait_tpl_render *r, const plait_tpl_str *s, size_t from, 
 }
 
 /* Next white space at or behind `at` (space true), or next non-space. Forwards; the end of the string when there is
- * none. */
+ * none. `at` must be the border of a character, and so is the result. */
 static size_t find_space(const plait_tpl_str *s, size_t at, bool space) {
     while (at < s->n_bytes) {
         size_t next = at;
@@ -87,7 +88,8 @@ static size_t rfind_space(const plait_tpl_str *s, size_t at, bool space) {
     return at;
 }
 
-/* Runs of white space separate, and none are at the ends, so there are no empty parts. max < 0: no bound. */
+/* Runs of white space separate, and none are at the ends, so there are no empty parts. max < 0: no bound. max counts
+ * cuts, so at most max + 1 parts come out. */
 static bool split_space(plait_tpl_render *r, const plait_tpl_str *s, int64_t max, plait_tpl_list *list) {
     size_t at = find_space(s, 0, false);
     for (; at < s->n_bytes && max != 0; max--) {
@@ -147,7 +149,9 @@ static bool rsplit_at(plait_tpl_render *r, const plait_tpl_str *s, const plait_t
     return true;
 }
 
-/* The scan is charged here, the parts by push_part. */
+/* The scan is charged here, the parts by push_part. Without a separator, or with None, runs of white space separate and
+ * none is kept; with one every occurrence counts, empty parts included. The two rules are Python's, and " ".split(" ")
+ * shows the difference. */
 static bool split(plait_tpl_render *r, const plait_tpl_call *c, bool from_right, plait_tpl_value *out) {
     const plait_tpl_str *by = NULL;
     int64_t max = -1;
@@ -169,7 +173,8 @@ static bool method_rsplit(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return split(r, c, true, out);
 }
 
-/* At every line end that Python knows, not only at \n. */
+/* At every line end that Python knows, not only at \n. The text behind the last line end is a line only if it is not
+ * empty. */
 static bool method_splitlines(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *s = self(c);
     bool keep = c->v[0].kind != PLAIT_TPL_MISSING && plait_tpl_truth(c->v[0]);
@@ -233,7 +238,8 @@ static bool method_join(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_
 
 /* --- searching --- */
 
-/* Optional start and end arguments, as byte positions. *void_range: they cross, nothing is found. */
+/* Optional start and end arguments, as byte positions. *void_range: they cross, nothing is found. Positions are those
+ * of Python's slices: negative ones count from the end, and too large ones are the end. */
 static bool window(plait_tpl_render *r, const plait_tpl_call *c, size_t *from, size_t *to, bool *void_range) {
     int64_t n = (int64_t)self(c)->n_chars, start = 0, stop = n;
     if (given(c, 1) && !plait_tpl_as_int(r, c->v[1], "start", &start)) return false;
@@ -279,7 +285,8 @@ static bool method_rindex(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return find(r, c, true, true, out);
 }
 
-/* Without overlaps. The empty string is found between all characters and at both ends. */
+/* Without overlaps. The empty string is found between all characters and at both ends. Each match costs a search from
+ * where the last one ended, so the whole is linear in the text. */
 static bool method_count(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     const plait_tpl_str *part, *s = self(c);
     size_t from, to;
@@ -360,7 +367,7 @@ static bool method_replace(plait_tpl_render *r, const plait_tpl_call *c, plait_t
 /* --- padding --- */
 
 /* An odd space goes left when the width is odd, which is CPython's rule for str.center. Padding is the template's own
- * text. */
+ * text. `align` is '<', '>' or '^'. A width below the length pads nothing; there is no cutting. */
 bool plait_tpl_center(plait_tpl_render *r, const plait_tpl_str *s, int64_t width, uint32_t fill, char align,
                       plait_tpl_value *out) {
     plait_tpl_builder b;
@@ -375,6 +382,8 @@ bool plait_tpl_center(plait_tpl_render *r, const plait_tpl_str *s, int64_t width
     return plait_tpl_finish_str(&b, &whole) && plait_tpl_str_with_markup(r, whole, s->markup, out);
 }
 
+/* The padding cannot be marked apart without marks for every byte, so a foreign fill character makes the whole text
+ * foreign: too much marked is safe, too little is not. */
 static bool pad(plait_tpl_render *r, const plait_tpl_call *c, char align, plait_tpl_value *out) {
     int64_t width;
     size_t at = 0;
@@ -451,7 +460,8 @@ static bool method_format(plait_tpl_render *r, const plait_tpl_call *c, plait_tp
     return plait_tpl_format_braces(r, self(c), c->args, out);
 }
 
-/* Keys that are no strings cannot be named in a format and are left out. */
+/* Keys that are no strings cannot be named in a format and are left out. Unlike format(**mapping) the mapping is not
+ * copied in Python either, which cannot be seen here: formatting runs no code of the template's. */
 static bool method_format_map(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_args args = {0};
     if (c->v[0].kind != PLAIT_TPL_DICT) return plait_tpl_type_error(r, "format_map: expected a dict");

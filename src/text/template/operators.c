@@ -1,6 +1,9 @@
 /* Arithmetic and relations with Python's rules. Not here: formatting by % (format.c), equality and order themselves
  * (value.c). Invariant: an integer result that needs more than 64 bits is an error, never a wrapped or rounded
- * number. */
+ * number.
+ *
+ * Python's rules reach further than the sums: a bool is an int, a quotient of ints is a float, // and % round down, and
+ * a power with a negative exponent leaves the integers. */
 #include "base/size.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -29,7 +32,7 @@ static bool zero_division(plait_tpl_render *r) {
 }
 
 /* exponent >= 0. Beyond the three bases that stay small at most 63 multiplications fit, so a loop ends soon: no
- * squaring is needed. */
+ * squaring is needed. So an exponent of 10^18 fails at once, with the error of an integer beyond 64 bits. */
 static bool integer_power(plait_tpl_render *r, int64_t base, int64_t exponent, plait_tpl_value *out) {
     int64_t result = 1;
     if (base == 0 || base == 1 || base == -1) {
@@ -42,7 +45,8 @@ static bool integer_power(plait_tpl_render *r, int64_t base, int64_t exponent, p
     return true;
 }
 
-/* C rounds quotients towards zero, Python down: they differ when the signs do and something is left. */
+/* C rounds quotients towards zero, Python down: they differ when the signs do and something is left. a % b has the sign
+ * of b and a // b rounds down, so that a == (a // b) * b + a % b; C gives m the sign of a. */
 static bool floor_integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
     if (b == 0) return zero_division(r);
     if (b == -1) { /* the one quotient that can overflow */
@@ -70,7 +74,8 @@ static double divide_integers(int64_t a, int64_t b) {
     return (a < 0) != (b < 0) ? -d : d;
 }
 
-/* A quotient is always a float, a power with a negative exponent too. */
+/* A quotient is always a float, a power with a negative exponent too. 0 to a negative power is a division by zero, as
+ * in Python. Both operands of such a power become doubles. */
 static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b, plait_tpl_value *out) {
     int64_t result;
     bool over;
@@ -94,7 +99,8 @@ static bool integers(plait_tpl_render *r, plait_tpl_op op, int64_t a, int64_t b,
     return true;
 }
 
-/* Quotient and remainder as CPython computes them, so that a == (a // b) * b + a % b as nearly as can be. */
+/* Quotient and remainder as CPython computes them, so that a == (a // b) * b + a % b as nearly as can be. fmod is
+ * exact; q is near a whole number and may miss it by rounding, which the last step mends. b is not 0. */
 static double floor_doubles(plait_tpl_op op, double a, double b) {
     double m = fmod(a, b), q = (a - m) / b;
     if (m != 0) {
@@ -110,7 +116,8 @@ static double floor_doubles(plait_tpl_op op, double a, double b) {
 }
 
 /* What Python refuses is an error here as well: zero divisors, complex powers, finite operands with an infinite power.
- * Sums and products may overflow to infinity, as they do there. */
+ * Sums and products may overflow to infinity, as they do there. A negative base with a broken exponent would be complex
+ * in Python, which goes on with it; here there are no complex numbers. */
 static bool doubles(plait_tpl_render *r, plait_tpl_op op, double a, double b, plait_tpl_value *out) {
     double result;
     switch (op) {
@@ -133,7 +140,9 @@ static bool doubles(plait_tpl_render *r, plait_tpl_op op, double a, double b, pl
     return true;
 }
 
-/* Size and steps are settled before anything is built. Each round of a short string costs too, hence the n >> 4. */
+/* Size and steps are settled before anything is built. Each round of a short string costs too, hence the n >> 4. A
+ * negative count gives the empty text. Bytes are compared with the memory limit, so the message names the limit and not
+ * what the arena would say in the middle of the work. */
 static bool repeat_str(plait_tpl_render *r, const plait_tpl_str *s, int64_t n, plait_tpl_value *out) {
     plait_tpl_builder b;
     const plait_tpl_str *whole;
@@ -184,7 +193,8 @@ static bool join_lists(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b
     return true;
 }
 
-/* Markup joined to text escapes the text, as markupsafe does; text to text stays text. */
+/* Markup joined to text escapes the text, as markupsafe does; text to text stays text. Escaping is undone by nothing: a
+ * text that met markup once is escaped in the result, and the result is markup, so it is not escaped again. */
 static bool join_strings(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                          plait_tpl_value *out) {
     plait_tpl_value x, y;
@@ -234,7 +244,8 @@ bool plait_tpl_binary(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, p
     return unsupported(r, op, a, b);
 }
 
-/* == and != never fail but for limits; the order fails for types that have none. */
+/* == and != never fail but for limits; the order fails for types that have none. With NaN every order is false and !=
+ * is true. */
 bool plait_tpl_relation(plait_tpl_render *r, plait_tpl_op op, plait_tpl_value a, plait_tpl_value b,
                         bool *out) {
     int c;

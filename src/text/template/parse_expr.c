@@ -25,6 +25,8 @@
 
 #include <string.h>
 
+/* Right of "else" stands another conditional, so "a if b else c if d else e" nests to the right; the loop serves "a if
+ * b if c", which Jinja's grammar allows as well. */
 static plait_tpl_node *parse_cond(plait_tpl_parser *p);
 static plait_tpl_node *parse_or(plait_tpl_parser *p);
 static plait_tpl_node *parse_unary(plait_tpl_parser *p, bool with_filter);
@@ -79,6 +81,7 @@ static plait_tpl_node *parse_cond(plait_tpl_parser *p) {
 
 static plait_tpl_node *parse_not(plait_tpl_parser *p);
 
+/* Groups to the left, which only shows in positions of errors: `and` is associative. */
 static plait_tpl_node *parse_and(plait_tpl_parser *p) {
     plait_tpl_node *n = parse_not(p);
     while (n && plait_tpl_at_name(p, "and")) {
@@ -99,6 +102,7 @@ static plait_tpl_node *parse_or(plait_tpl_parser *p) {
 
 static plait_tpl_node *parse_concat(plait_tpl_parser *p);
 
+/* An operand that failed to parse leaves n NULL, which ends the loop; the failure is recorded where it was found. */
 static plait_tpl_node *parse_sum(plait_tpl_parser *p) {
     plait_tpl_node *n = parse_concat(p);
     while (n && (plait_tpl_at_op(p, "+") || plait_tpl_at_op(p, "-"))) {
@@ -201,7 +205,7 @@ static plait_tpl_node *parse_concat(plait_tpl_parser *p) {
     return n;
 }
 
-/* a, a:b, a:b:c between brackets. */
+/* a, a:b, a:b:c between brackets. A slice's parts may each be missing, also all of them: x[:] copies. */
 static plait_tpl_node *parse_subscript(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_peek(p);
     plait_tpl_node *first = NULL;
@@ -292,7 +296,8 @@ static plait_tpl_node *parse_postfix(plait_tpl_parser *p, plait_tpl_node *n) {
     return n;
 }
 
-/* Python's order: positional ones, then names and *, then **. */
+/* Python's order: positional ones, then names and *, then **. `tail` and `named_tail` are the ends of the two lists,
+ * kept by parse_arguments so that each argument costs constant time. */
 static bool add_argument(plait_tpl_parser *p, plait_tpl_node *call, plait_tpl_node ***tail,
                          plait_tpl_node ***named_tail) {
     const plait_tpl_token *at = plait_tpl_peek(p);
@@ -341,8 +346,9 @@ static void note_unknown(plait_tpl_parser *p, const plait_tpl_node *n) {
     if (!n->builtin && !p->soft && !p->unknown) p->unknown = n;
 }
 
-/* Dotted names of filters and tests exist in Jinja, but none is built in: the parts are read and the whole is
- * unknown. */
+/* Dotted names of filters and tests exist in Jinja, but none is built in: the parts are read and the whole is unknown.
+ * The row is found once, when the template is compiled. An unknown name leaves builtin NULL: evaluation fails there
+ * when it is reached, parsing fails at the end if no condition guards it. */
 static bool take_dotted(plait_tpl_parser *p, plait_tpl_node *n) {
     const plait_tpl_token *name = plait_tpl_expect_name(p);
     if (!name) return false;
@@ -360,6 +366,7 @@ static bool take_dotted(plait_tpl_parser *p, plait_tpl_node *n) {
     return true;
 }
 
+/* `inlined`: the first name stands without its bar, as in {% filter upper %}. `node` NULL is the text of a block. */
 plait_tpl_node *plait_tpl_parse_filters(plait_tpl_parser *p, plait_tpl_node *node, bool inlined) {
     while (plait_tpl_at_op(p, "|") || inlined) {
         if (!inlined) plait_tpl_take(p);
@@ -373,7 +380,8 @@ plait_tpl_node *plait_tpl_parse_filters(plait_tpl_parser *p, plait_tpl_node *nod
     return node;
 }
 
-/* What may follow a test's name as its only argument, without parentheses. */
+/* What may follow a test's name as its only argument, without parentheses. `else`, `or` and `and` continue the
+ * expression around, so "x is defined and y" has no argument; every other name is taken for one, as in Jinja. */
 static bool starts_test_argument(const plait_tpl_parser *p) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     if (t->kind == PLAIT_TPL_T_NAME)
@@ -467,7 +475,8 @@ static plait_tpl_node *parse_dict(plait_tpl_parser *p) {
     return plait_tpl_expect_op(p, "}") ? n : NULL;
 }
 
-/* All renderings, on all threads, share the constants of a template. */
+/* All renderings, on all threads, share the constants of a template. Literals lie side by side in the source as in
+ * Python; joined at once, they cost nothing when the template runs. */
 static plait_tpl_node *parse_constant(plait_tpl_parser *p) {
     const plait_tpl_token *at = plait_tpl_take(p);
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_CONST, at);
@@ -487,7 +496,8 @@ static plait_tpl_node *parse_constant(plait_tpl_parser *p) {
     return n;
 }
 
-/* true, false and none are constants in both spellings, and can therefore not be set. */
+/* true, false and none are constants in both spellings, and can therefore not be set. `with_ns`: in the target of a
+ * set, where ns.x is a place and not a value. */
 static plait_tpl_node *parse_name(plait_tpl_parser *p, bool with_ns) {
     const plait_tpl_token *at = plait_tpl_take(p);
     const plait_tpl_str *name = at->value.u.string;

@@ -27,7 +27,8 @@ const plait_tpl_token *plait_tpl_peek(const plait_tpl_parser *p) {
     return &p->tokens[p->at];
 }
 
-/* At the end it is the end again. */
+/* At the end it is the end again. One token of looking ahead decides the two places that need it: "not in" and NAME "="
+ * in arguments. */
 const plait_tpl_token *plait_tpl_peek_next(const plait_tpl_parser *p) {
     return &p->tokens[p->at + (p->tokens[p->at].kind != PLAIT_TPL_T_END)];
 }
@@ -57,7 +58,9 @@ bool plait_tpl_skip_name(plait_tpl_parser *p, const char *name) {
     return plait_tpl_at_name(p, name) && plait_tpl_take(p);
 }
 
-/* Always NULL, so that a caller may return it. Long names are cut: they come out of the file. */
+/* Always NULL, so that a caller may return it. Long names are cut: they come out of the file. `expected` continues the
+ * sentence "expected ..., found ...". The position is that of the token found, which is where the text stops making
+ * sense. */
 void *plait_tpl_syntax(plait_tpl_parser *p, const char *expected) {
     const plait_tpl_token *t = plait_tpl_peek(p);
     /* In the order of plait_tpl_token_kind; names and operators show themselves. */
@@ -138,7 +141,8 @@ static const char *const ends_generation[] = {"endgeneration", NULL};
 static const char *const ends_autoescape[] = {"endautoescape", NULL};
 
 /* A body in which unknown filter names are errors again, and loops around do not count (a function of its own). The tag
- * that ends the body is taken too. */
+ * that ends the body is taken too. break and continue of a loop around would have to leave a macro in the middle of a
+ * call, so they do not reach through. */
 static bool parse_function_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_node *n) {
     uint32_t loops = p->n_loops;
     bool soft = p->soft;
@@ -160,7 +164,8 @@ static bool parse_scope_body(plait_tpl_parser *p, const char *const *ends, plait
 }
 
 /* elif is a chain of nodes and costs no depth. Names of filters are soft inside: unknown ones fail only when reached,
- * because templates guard them by conditions. */
+ * because templates guard them by conditions. A node's `b` is the next branch, a BODY for else; run_if walks the same
+ * chain. */
 static plait_tpl_node *parse_if(plait_tpl_parser *p) {
     plait_tpl_node *first = NULL, **link = &first;
     bool soft = p->soft;
@@ -191,7 +196,9 @@ static bool names_loop(const plait_tpl_node *target) {
     return false;
 }
 
-/* `else` no longer counts as inside of this loop: break there belongs to the loop around. */
+/* `else` no longer counts as inside of this loop: break there belongs to the loop around. The source is read as a
+ * tuple, so {% for x in 1, 2 %} works; `recursive` ends it, as it would otherwise be its next name. Inside of the body
+ * unknown filters are errors again: a loop is a scope of its own. */
 static plait_tpl_node *parse_for(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_FOR, plait_tpl_take(p));
     bool soft = p->soft;
@@ -231,7 +238,8 @@ static plait_tpl_node *parse_set(plait_tpl_parser *p) {
     return parse_scope_body(p, ends_set, n) ? n : NULL;
 }
 
-/* (a, b=1): NAMEs whose `a` is the default. */
+/* (a, b=1): NAMEs whose `a` is the default. Names are compared with all before them, which is quadratic in a list that
+ * people write by hand; the tokens of a template bound it. */
 static bool parse_parameters(plait_tpl_parser *p, plait_tpl_node **out) {
     bool defaults = false;
     plait_tpl_node **first = out;
@@ -258,7 +266,8 @@ static bool parse_parameters(plait_tpl_parser *p, plait_tpl_node **out) {
 }
 
 /* Body of a macro or call block, with the special names that it uses. A parameter of such a name is the macro's own and
- * not the special one. What an inner macro mentions counts for the one around it too. */
+ * not the special one. What an inner macro mentions counts for the one around it too. Jinja collects these three names
+ * while compiling, and so it is known without running whether a call may pass them. */
 static bool parse_macro_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_node *n) {
     uint8_t outer = p->uses;
     p->uses = 0;
@@ -283,7 +292,8 @@ static plait_tpl_node *parse_macro(plait_tpl_parser *p) {
     return parse_parameters(p, &n->a) && parse_macro_body(p, ends_macro, n) ? n : NULL;
 }
 
-/* {% call(a) f() %}: the body is a macro with the parameters `a`, given to f as `caller`. */
+/* {% call(a) f() %}: the body is a macro with the parameters `a`, given to f as `caller`. The expression must be a
+ * call: its arguments get `caller` added when it runs. */
 static plait_tpl_node *parse_call_block(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_CALL_BLOCK, plait_tpl_take(p));
     if (!n || (plait_tpl_at_op(p, "(") && !parse_parameters(p, &n->a))) return NULL;
@@ -345,7 +355,8 @@ static plait_tpl_node *parse_block(plait_tpl_parser *p) {
     return n;
 }
 
-/* Only "autoescape false", which asks for what happens anyway. */
+/* Only "autoescape false", which asks for what happens anyway. A constant true, or an expression whose value is not
+ * known yet, would change the text of a prompt and is refused. */
 static plait_tpl_node *parse_autoescape(plait_tpl_parser *p) {
     plait_tpl_node *n = plait_tpl_node_new(p, PLAIT_TPL_N_SCOPE, plait_tpl_take(p));
     if (!n || !(n->a = plait_tpl_parse_expression(p))) return NULL;
@@ -433,7 +444,9 @@ static plait_tpl_node *parse_text(plait_tpl_parser *p) {
     return n;
 }
 
-/* Statements up to one of the `ends`, which is left as the current token; NULL ends: up to the end of the template. */
+/* Statements up to one of the `ends`, which is left as the current token; NULL ends: up to the end of the template.
+ * Text, print tags and statements, appended at *tail. The tag's first word has not been taken when at_end is asked, so
+ * a statement finds its own name as the current token. */
 static bool parse_statements(plait_tpl_parser *p, const char *const *ends, plait_tpl_node **tail) {
     for (;;) {
         const plait_tpl_token *t = plait_tpl_peek(p);
@@ -462,7 +475,8 @@ static bool parse_body(plait_tpl_parser *p, const char *const *ends, plait_tpl_n
     return ok;
 }
 
-/* A filter or test that does not exist is an error at once when no condition is around it, as in Jinja. */
+/* A filter or test that does not exist is an error at once when no condition is around it, as in Jinja. The first such
+ * name is reported, at its place, after all syntax was found to be right: a broken tag is the more useful message. */
 plait_tpl_node *plait_tpl_parse(plait_tpl_render *r, const plait_tpl_token *tokens) {
     plait_tpl_parser p = {.r = r, .tokens = tokens};
     plait_tpl_node *root = plait_tpl_node_new(&p, PLAIT_TPL_N_BODY, tokens);

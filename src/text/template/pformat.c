@@ -2,7 +2,10 @@
  * The rules are those of CPython's pprint module; only lists, tuples, dicts and strings are ever broken.
  *
  * Each level makes the repr of its value to see whether it fits, as pprint does: text times depth, which steps
- * bound. */
+ * bound.
+ *
+ * Invariant: what reads back in Python as one line reads back as the same value when it is broken; widths count
+ * characters. */
 #include "text/template/print.h"
 
 #include <string.h>
@@ -23,7 +26,8 @@ static int kind_rank(plait_tpl_value v) {
 }
 
 /* Entries by key into a copy. Keys of different types have no order, so they are grouped by type first and then sorted
- * inside of each group; a group without an order stays as it is. */
+ * inside of each group; a group without an order stays as it is. Sorting numbers of entries and not entries keeps keys
+ * and values together; both sorts are stable, so a group without an order keeps that of the dict. */
 static bool sorted_copy(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_dict *out) {
     size_t n = d->n_entries;
     *out = *d;
@@ -74,6 +78,7 @@ static bool sort_deep(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *o
     return true;
 }
 
+/* The text of v as print.c writes it, with the marks of its own strings. */
 static bool repr_of(plait_tpl_render *r, plait_tpl_value v, const plait_tpl_str **out) {
     plait_tpl_builder b;
     plait_tpl_builder_init(&b, r);
@@ -87,7 +92,8 @@ static void new_line(printer *p, int64_t indent) {
     plait_tpl_put_repeat(p->b, ' ', indent, 0);
 }
 
-/* Behind all items but the last only a comma has to fit. */
+/* Behind all items but the last only a comma has to fit. `allowance` is for what closes behind the last item: as many
+ * brackets as are open. Each item begins in column indent + 1, under the first. */
 static bool put_items(printer *p, const plait_tpl_list *list, int64_t indent, int64_t allowance, int level) {
     indent++;
     for (size_t i = 0; i < list->n_items; i++) {
@@ -101,7 +107,7 @@ static bool put_items(printer *p, const plait_tpl_list *list, int64_t indent, in
     return true;
 }
 
-/* A value starts behind its key, and its continuation lines do too. */
+/* A value starts behind its key, and its continuation lines do too. A key is never broken, whatever its length. */
 static bool put_entries(printer *p, const plait_tpl_dict *d, int64_t indent, int64_t allowance, int level) {
     indent++;
     for (size_t i = 0; i < d->n_entries; i++) {
@@ -135,7 +141,8 @@ static size_t part_end(const plait_tpl_str *s, size_t at, size_t end) {
 }
 
 /* Cuts bytes [from, to) of a string into reprs of at most `width` characters at white space; the last of all pieces may
- * only be width - allowance. Pieces are pushed to chunks. */
+ * only be width - allowance. Pieces are pushed to chunks. The repr is measured anew for each longer piece, since quotes
+ * and escapes depend on the whole of it; a piece without white space may come out wider than the line. */
 static bool cut_line(printer *p, const plait_tpl_str *s, size_t from, size_t to, int64_t width,
                      int64_t last_width, plait_tpl_list *chunks) {
     size_t current = from, at = from;
@@ -159,8 +166,8 @@ static bool cut_line(printer *p, const plait_tpl_str *s, size_t from, size_t to,
            plait_tpl_list_push(p->r, chunks, plait_tpl_string(rep));
 }
 
-/* Lines of the string become literals under each other, which Python joins; at the top level they stand in
- * parentheses. */
+/* Lines of the string become literals under each other, which Python joins; at the top level they stand in parentheses.
+ * Line ends stay in the literals, as \n. `level` 1 is a string that is the whole value. */
 static bool put_long_string(printer *p, const plait_tpl_str *s, int64_t indent, int64_t allowance,
                             int level) {
     plait_tpl_value chunks, line;

@@ -4,7 +4,10 @@
  *
  *    str()        strings bare, undefined as nothing, all else as repr
  *    repr()       Python's, also inside of every container
- *    JSON         json.dumps as transformers calls it; only what JSON has a form for */
+ *    JSON         json.dumps as transformers calls it; only what JSON has a form for
+ *
+ * Everything is written into a builder whose failure is sticky: functions without a result go on after a failure and
+ * write nothing, so only loops over data of the template ask for it. */
 #include "text/template/print.h"
 
 #include "base/strbuf.h"
@@ -18,7 +21,8 @@
 #include <string.h>
 
 /* The shortest digits that read back as the same double, by trying 1 to 17: 17 always do. Exponents from -4 to 15 print
- * without e, as in Python. The text has 24 bytes at most. */
+ * without e, as in Python. The text has 24 bytes at most. `out` has room for 40 bytes. The result is Python's repr,
+ * digit for digit, since both choose the shortest digits and the C library rounds them correctly. */
 size_t plait_tpl_float_repr(double value, char *out) {
     if (isnan(value)) return (size_t)snprintf(out, 40, "nan");
     if (isinf(value)) return (size_t)snprintf(out, 40, value < 0 ? "-inf" : "inf");
@@ -79,7 +83,8 @@ static void put_float(plait_tpl_builder *b, double f, uint8_t foreign) {
 }
 
 /* One character of a repr in quotes. `ascii`: all beyond ASCII is escaped, as ascii() does; else what Python calls
- * printable stays. */
+ * printable stays. [at, next) is the character in s and c its code; `quote` is the one that the whole string is written
+ * in. */
 static void put_repr_char(plait_tpl_builder *b, const plait_tpl_str *s, size_t at, size_t next, uint32_t c,
                           char quote, bool ascii) {
     char text[16];
@@ -98,7 +103,8 @@ static void put_repr_char(plait_tpl_builder *b, const plait_tpl_str *s, size_t a
 }
 
 /* Double quotes only when there are single ones and no double ones. The quotes are foreign when any part of the string
- * is. */
+ * is. A string marked safe prints as Markup('...'), as markupsafe does it; inside of a list that is what Python's str
+ * shows too. */
 void plait_tpl_put_str_repr(plait_tpl_builder *b, const plait_tpl_str *s, bool ascii) {
     bool single = s->n_bytes && memchr(s->bytes, '\'', s->n_bytes),
          both = s->n_bytes && memchr(s->bytes, '"', s->n_bytes);
@@ -141,7 +147,8 @@ static void put_dict(plait_tpl_builder *b, const plait_tpl_dict *d, uint8_t fore
     plait_tpl_put(b, "}", 1, foreign);
 }
 
-/* A view prints what its dict holds at this moment. */
+/* A view prints what its dict holds at this moment. The name follows Python's: dict_keys([...]), with the brackets of
+ * the list that Python's own repr makes. */
 static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t foreign) {
     /* In the order of plait_tpl_view_part. */
     static const char *const names[] = {"dict_keys([", "dict_values([", "dict_items(["};
@@ -160,7 +167,8 @@ static void put_view(plait_tpl_builder *b, const plait_tpl_view *view, uint8_t f
 }
 
 /* Objects that a template cannot look into. Those whose form holds an address in Python print without one, so equal
- * input gives equal text. */
+ * input gives equal text. Nothing in here is text of the variables but the entries of a namespace, which carry their
+ * own marks; the words around are the template's. */
 static void put_object(plait_tpl_builder *b, plait_tpl_value v) {
     char text[96];
     /* Stays 0 when the length fails, which the builder remembers. */
@@ -256,7 +264,8 @@ typedef struct json_printer {
 static bool put_json(json_printer *j, plait_tpl_value v, uint8_t foreign);
 
 /* json.dumps escapes only what it must; with `ascii` characters above U+FFFF become a pair of surrogates. Runs between
- * escapes go in one piece, with their marks. */
+ * escapes go in one piece, with their marks. With `ascii` off only quotes, backslashes and controls are escaped, so
+ * text beyond ASCII reaches the model as itself. */
 static void put_json_string(json_printer *j, const plait_tpl_str *s) {
     plait_tpl_builder *b = j->b;
     uint8_t foreign = plait_tpl_str_any_foreign(s);
@@ -318,7 +327,9 @@ static bool put_json_list(json_printer *j, const plait_tpl_list *list, uint8_t f
     return true;
 }
 
-/* Numbers and None become strings, as json.dumps does. */
+/* Numbers and None become strings, as json.dumps does. A string key is written as any string; others go through
+ * put_json between quotes, which gives "null", "true" and numbers as json.dumps has them. Two keys may so become the
+ * same text; json.dumps writes both, too. */
 static bool put_json_key(json_printer *j, plait_tpl_value key, uint8_t foreign) {
     if (key.kind == PLAIT_TPL_STRING) {
         put_json_string(j, key.u.string);
@@ -333,7 +344,8 @@ static bool put_json_key(json_printer *j, plait_tpl_value key, uint8_t foreign) 
     return true;
 }
 
-/* Numbers of the entries in order of their keys. */
+/* Numbers of the entries in order of their keys. Keys of mixed kinds have no order and fail, as json.dumps fails with
+ * sort_keys. The numbers are sorted and not the entries: the dict keeps its order. */
 static bool sorted_entries(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value *out) {
     plait_tpl_value keys;
     if (!plait_tpl_list_new(r, PLAIT_TPL_LIST, d->n_entries, out) ||
@@ -376,6 +388,7 @@ static void put_json_float(plait_tpl_builder *b, double f, uint8_t foreign) {
         plait_tpl_put_text(b, isnan(f) ? "NaN" : f > 0 ? "Infinity" : "-Infinity", foreign);
 }
 
+/* A failure leaves the level and the printer's indent as they were; nothing is printed after it. */
 static bool put_json(json_printer *j, plait_tpl_value v, uint8_t foreign) {
     plait_tpl_render *r = j->b->r;
     bool ok = true;

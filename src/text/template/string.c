@@ -3,7 +3,11 @@
  * it.
  *
  * Marks cost a byte for each byte, so they exist only where origins are mixed: a chunk begins with one origin for all
- * and gets marks with the first byte of the other. */
+ * and gets marks with the first byte of the other.
+ *
+ * Four ways lead to a string: a builder (text made piece by piece), borrow (bytes of the template or the variables, not
+ * copied), sub (a window onto another string) and concat (which may lengthen the left one's chunk in place). All give
+ * the same kind of value, and nothing outside can tell them apart. */
 #include "text/template/string.h"
 
 #include "base/size.h"
@@ -23,7 +27,7 @@ void plait_tpl_builder_init(plait_tpl_builder *b, plait_tpl_render *r) {
 }
 
 /* Room for n bytes more. A chunk that moves leaves its old bytes behind in the arena, where strings that look onto them
- * stay right. */
+ * stay right. Failure leaves the chunk as it was. A quarter of SIZE_MAX as the bound keeps doubling from wrapping. */
 static bool reserve_chunk(plait_tpl_render *r, plait_tpl_chunk *c, size_t n) {
     size_t needed;
     if (!plait_add_size(c->used, n, &needed) || needed > SIZE_MAX / 4)
@@ -51,7 +55,8 @@ static bool mark_chunk(plait_tpl_render *r, plait_tpl_chunk *c) {
     return true;
 }
 
-/* marks NULL: all n bytes are as `foreign` says. Every 64 bytes moved count a step. */
+/* marks NULL: all n bytes are as `foreign` says. Every 64 bytes moved count a step. A step is charged before memory is
+ * taken, so a template that doubles a string in a loop ends at whichever limit comes first. */
 static bool append(plait_tpl_render *r, plait_tpl_chunk *c, const char *bytes, const uint8_t *marks, size_t n,
                    uint8_t foreign) {
     if (n == 0) return true;
@@ -68,7 +73,9 @@ static bool append(plait_tpl_render *r, plait_tpl_chunk *c, const char *bytes, c
     return true;
 }
 
-/* Failure is sticky in the builder. max_bytes is the limit on output, which only the outermost builder has. */
+/* Failure is sticky in the builder. max_bytes is the limit on output, which only the outermost builder has. The limit
+ * on output is looked at after the bytes were added: text may exceed it by one piece for a moment, and is then thrown
+ * away whole. */
 static void put_marked(plait_tpl_builder *b, const char *bytes, const uint8_t *marks, size_t n,
                        uint8_t foreign) {
     if (b->failed) return;
@@ -101,7 +108,8 @@ void plait_tpl_put_code(plait_tpl_builder *b, uint32_t code, uint8_t foreign) {
     plait_tpl_put(b, bytes, plait_utf8_encode(code, bytes), foreign);
 }
 
-/* In blocks of up to 64 bytes, each charged, since n comes from the template: a width of 10^9 must not be free. */
+/* In blocks of up to 64 bytes, each charged, since n comes from the template: a width of 10^9 must not be free. n below
+ * 1 puts nothing, which is what padding of a text that is long enough asks for. */
 void plait_tpl_put_repeat(plait_tpl_builder *b, uint32_t code, int64_t n, uint8_t foreign) {
     char block[64];
     size_t each = plait_utf8_encode(code, block), filled = each;
@@ -123,7 +131,8 @@ static size_t count_chars(const char *bytes, size_t n) {
 }
 
 /* The string looks onto the builder's chunk, without a copy; the builder must not be used afterwards. A string without
- * bytes has a pointer all the same. */
+ * bytes has a pointer all the same. The result has no home and so cannot be lengthened in place: the chunk lies in the
+ * builder, which may stand on the stack. */
 bool plait_tpl_finish_str(plait_tpl_builder *b, const plait_tpl_str **out) {
     if (b->failed || b->r->status != PLAIT_OK) return false;
     plait_tpl_str *s = plait_tpl_alloc(b->r, 1, sizeof *s);
@@ -183,7 +192,8 @@ bool plait_tpl_str_sub(plait_tpl_render *r, const plait_tpl_str *s, size_t from_
 
 /* The chunk to which b can be appended so that it continues a: a's own when a ends where the chunk ends. Where two
  * strings continue the same one, only the first finds the chunk ending there; the second copies. Short strings get no
- * room to grow, because most of them are joined once. */
+ * room to grow, because most of them are joined once. Twice the length for longer ones makes n joins in a loop cost
+ * O(n) copied bytes instead of O(n^2), as templates build a prompt from messages. */
 static plait_tpl_chunk *chunk_for(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                                   size_t *start) {
     if (a->home && a->bytes + a->n_bytes == a->home->bytes + a->home->used &&
@@ -202,7 +212,8 @@ static plait_tpl_chunk *chunk_for(plait_tpl_render *r, const plait_tpl_str *a, c
 }
 
 /* Joining in a loop is linear in all, as long as each result is only joined to its successor. Marks of `a` stay its own
- * even when the chunk gets some: what a says of its bytes is still true. */
+ * even when the chunk gets some: what a says of its bytes is still true. An empty side gives the other one back as it
+ * is, its markup included; callers that must not keep it take the flag off. */
 bool plait_tpl_str_concat(plait_tpl_render *r, const plait_tpl_str *a, const plait_tpl_str *b,
                           plait_tpl_value *out) {
     if (b->n_bytes == 0) return *out = plait_tpl_string(a), true;
@@ -277,7 +288,8 @@ static uint64_t roll(uint64_t hash, unsigned char in) {
 
 /* Search among windows of m bytes, from the front or from the back. The hash of a window is taken in the direction of
  * travel reversed, so that the byte that leaves is always the oldest. The base is fixed, so collisions could be made;
- * each costs one comparison of m bytes, which the step count of the caller does not see, and no wrong result. */
+ * each costs one comparison of m bytes, which the step count of the caller does not see, and no wrong result. O(n + m)
+ * for every text. Windows are compared by bytes when hashes agree, so the hash only saves work and is never trusted. */
 static size_t find_long(const char *text, size_t n, const char *part, size_t m, bool backwards) {
     uint64_t wanted = 0, hash = 0, oldest = 1;
     for (size_t i = 0; i < m; i++) {
@@ -300,7 +312,9 @@ static size_t find_long(const char *text, size_t n, const char *part, size_t m, 
 
 enum { LONG_PART = 32 };
 
-/* Short parts by memchr and comparison: at most 32 comparisons for each byte. */
+/* Short parts by memchr and comparison: at most 32 comparisons for each byte. SIZE_MAX when it is not there or when
+ * from > to. Bytes are enough: in UTF-8 no character is part of another one, so a match of valid text always begins at
+ * the border of a character. */
 size_t plait_tpl_str_find(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to) {
     if (from > to || part->n_bytes > to - from) return SIZE_MAX;
     if (part->n_bytes == 0) return from;
@@ -318,7 +332,7 @@ size_t plait_tpl_str_find(const plait_tpl_str *s, const plait_tpl_str *part, siz
     return SIZE_MAX;
 }
 
-/* An empty part is found at `to`. */
+/* An empty part is found at `to`. Short parts are compared at each place without memrchr, which is no part of POSIX. */
 size_t plait_tpl_str_rfind(const plait_tpl_str *s, const plait_tpl_str *part, size_t from, size_t to) {
     if (from > to || part->n_bytes > to - from) return SIZE_MAX;
     if (part->n_bytes > LONG_PART) {
@@ -332,7 +346,8 @@ size_t plait_tpl_str_rfind(const plait_tpl_str *s, const plait_tpl_str *part, si
     }
 }
 
-/* Strings of ASCII, which most are, need no counting; others are walked from the front, and callers charge for it. */
+/* Strings of ASCII, which most are, need no counting; others are walked from the front, and callers charge for it. A
+ * position beyond the end gives the end, so a caller may pass the end of a slice unchecked. */
 size_t plait_tpl_str_byte_of(const plait_tpl_str *s, size_t n) {
     if (s->n_chars == s->n_bytes || n == 0) return n;
     if (n >= s->n_chars) return s->n_bytes;
@@ -382,7 +397,8 @@ static bool has_code(const plait_tpl_str *chars, uint32_t code) {
     return false;
 }
 
-/* Each character looked at costs as much as the set of characters is long. */
+/* Each character looked at costs as much as the set of characters is long. `chars` NULL strips white space. An
+ * all-white string ends as an empty window, for the second loop never goes back over `from`. */
 bool plait_tpl_str_strip(plait_tpl_render *r, const plait_tpl_str *s, const plait_tpl_str *chars, bool left,
                          bool right, plait_tpl_value *out) {
     size_t from = 0, to = s->n_bytes;
@@ -404,7 +420,9 @@ bool plait_tpl_str_strip(plait_tpl_render *r, const plait_tpl_str *s, const plai
     return plait_tpl_step(r, (s->n_bytes - (to - from)) >> 6) && plait_tpl_str_sub(r, s, from, to, out);
 }
 
-/* The line ends of Python's str.splitlines, not only \n; "\r\n" is one. */
+/* The line ends of Python's str.splitlines, not only \n; "\r\n" is one. Returns the end of the line's text; *next is
+ * where the following line begins. Both are n_bytes in the last line, even without a line end there, so callers loop
+ * while at < n_bytes. */
 size_t plait_tpl_str_line_end(const plait_tpl_str *s, size_t at, size_t *next) {
     while (at < s->n_bytes) {
         size_t after = at;
@@ -422,7 +440,7 @@ size_t plait_tpl_str_line_end(const plait_tpl_str *s, size_t at, size_t *next) {
 }
 
 /* Matches do not overlap and are found from the left. An empty `old` matches before every character and at the end, as
- * in Python. */
+ * in Python. count below 0 means all. The result has no markup of its own: callers decide what it is. */
 bool plait_tpl_str_replace(plait_tpl_render *r, const plait_tpl_str *s, const plait_tpl_str *old,
                            const plait_tpl_str *with, int64_t count, plait_tpl_value *out) {
     plait_tpl_builder b;

@@ -1,5 +1,8 @@
 /* The public face: compiling, rendering, turning variables into values and marks into segments. Invariant: nothing of
- * a rendering outlives plait_template_render but the output, which is copied out of the arena at the very end. */
+ * a rendering outlives plait_template_render but the output, which is copied out of the arena at the very end.
+ *
+ * Two arenas: that of the template holds tokens, tree and constants and lives as long as it; that of a rendering holds
+ * every value and is released in one go. Nothing points from the first into the second. */
 #include "plait/template.h"
 
 #include "base/alloc.h"
@@ -12,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zero means the default; the numbers are those of plait/template.h. */
+/* Zero means the default; the numbers are those of plait/template.h. A template comes out of a file from a stranger, so
+ * none of them may stay without a bound. */
 static plait_template_limits with_defaults(const plait_template_limits *limits) {
     plait_template_limits l = limits ? *limits : (plait_template_limits){0};
     if (!l.source_bytes) l.source_bytes = (size_t)4 << 20;
@@ -26,7 +30,7 @@ static plait_template_limits with_defaults(const plait_template_limits *limits) 
 }
 
 /* The seed of the hashes comes from clock and address, so keys in a request cannot be chosen to collide. Nothing that
- * is printed depends on it. */
+ * is printed depends on it. A time limit beyond what the clock can count to is none. */
 static void start(plait_tpl_render *r, const plait_template_limits *limits) {
     uint64_t now = plait_time_ns();
     *r = (plait_tpl_render){.limits = *limits, .line = 1, .column = 1};
@@ -36,7 +40,7 @@ static void start(plait_tpl_render *r, const plait_template_limits *limits) {
 }
 
 /* Compiling uses a render for its arena, limits and errors; the arena then becomes the template's. The constants live
- * there and are only read later. */
+ * there and are only read later. The text may be released afterwards: the lexer works on a copy. */
 plait_status plait_template_create(plait_template **out, const char *text, size_t n_bytes,
                                    const plait_template_limits *limits) {
     plait_template_limits l = with_defaults(limits);
@@ -71,7 +75,9 @@ void plait_template_destroy(plait_template *t) {
 
 static bool convert(plait_tpl_render *r, const plait_json *from, plait_tpl_value *out);
 
-/* Lists and dicts of the variables are foreign: the brackets and commas that print them are not the template's text. */
+/* Lists and dicts of the variables are foreign: the brackets and commas that print them are not the template's text.
+ * The list is made with room for all items before they are converted, so the conversion of an item can fail without
+ * moving any. */
 static bool convert_array(plait_tpl_render *r, const plait_json *from, plait_tpl_value *out) {
     size_t n = from->u.array.n_items;
     plait_tpl_value list;
@@ -83,6 +89,8 @@ static bool convert_array(plait_tpl_render *r, const plait_json *from, plait_tpl
     return true;
 }
 
+/* Names are foreign too: a template that prints the keys of a message's arguments prints the user's text. Of equal
+ * names the last value counts, in the place of the first. */
 static bool convert_object(plait_tpl_render *r, const plait_json *from, plait_tpl_value *out) {
     plait_tpl_value dict, key, value;
     if (!plait_tpl_dict_new(r, &dict)) return false;
@@ -116,7 +124,8 @@ static bool convert(plait_tpl_render *r, const plait_json *from, plait_tpl_value
     return ok;
 }
 
-/* Strings that the caller vouches for count as the template's own text. */
+/* Strings that the caller vouches for count as the template's own text. A name that is not among the variables is
+ * passed over. The key is found by its bytes, so setting it replaces the value in place. */
 static bool trust(plait_tpl_render *r, const char *const *names) {
     /* Special tokens, which callers take from the model file and not from a conversation. */
     static const char *const usual[] = {"bos_token", "eos_token",  "unk_token", "sep_token",   "pad_token",
@@ -187,7 +196,8 @@ static plait_status give_output(const plait_tpl_chunk *c, plait_template_output 
     return PLAIT_OK;
 }
 
-/* Everything of a rendering is local, so threads may render one template at once. */
+/* Everything of a rendering is local, so threads may render one template at once. Returns what happened first. The
+ * frame of the top level lies on this stack: macros may keep it, but none outlives the rendering. */
 static plait_status render(const plait_template *t, const plait_template_input *input,
                            const plait_json *variables, plait_template_output *out) {
     plait_tpl_render r;
@@ -208,7 +218,8 @@ static plait_status render(const plait_template *t, const plait_template_input *
     return r.status;
 }
 
-/* *out may be deinitialised after any result; after a failure only `raised` may be set. */
+/* *out may be deinitialised after any result; after a failure only `raised` may be set. Variables come as a tree or as
+ * text; the tree wins. It is read only, and strings of the output are copies. */
 plait_status plait_template_render(const plait_template *t, const plait_template_input *input,
                                    plait_template_output *out) {
     plait_template_input none = {0};

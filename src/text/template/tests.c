@@ -1,5 +1,8 @@
 /* Tests: what may follow `is`. Not here: the syntax of tests (parse_expr.c). Undefined values are what tests are for,
- * so most take them without an error. */
+ * so most take them without an error.
+ *
+ * Invariant: a test gives a bool and changes nothing. Those that only ask for the kind never fail; the ones with an
+ * argument fail as the operator or function would that they stand for. */
 #include "text/template/builtin.h"
 #include "text/template/eval.h"
 #include "text/template/print.h"
@@ -15,6 +18,9 @@
         return true;                                                                                         \
     }
 
+/* Kinds follow Jinja's tests and Python's abstract classes: a bool is a number and no integer, a loop is iterable, a
+ * string a sequence, and an undefined value counts as an empty sequence. A cycler has no call and so is not
+ * callable. */
 KIND_TEST(defined, k != PLAIT_TPL_UNDEFINED)
 KIND_TEST(undefined, k == PLAIT_TPL_UNDEFINED)
 KIND_TEST(none, k == PLAIT_TPL_NONE)
@@ -57,6 +63,7 @@ static bool test_even(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_va
     return remainder_is(r, c->self, plait_tpl_int(2), 0, out);
 }
 
+/* A divisor of 0 fails as % does. */
 static bool test_divisibleby(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     return remainder_is(r, c->self, c->v[0], 0, out);
 }
@@ -74,7 +81,8 @@ static bool test_test(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_va
     return true;
 }
 
-/* str.islower and str.isupper of str(v): some cased character, and none of the other case. */
+/* str.islower and str.isupper of str(v): some cased character, and none of the other case. Stops at the first character
+ * that decides; the charge is that of the whole text. */
 static bool all_cased(plait_tpl_render *r, plait_tpl_value v, bool upper, plait_tpl_value *out) {
     const plait_tpl_str *s;
     bool some = false, good = true;
@@ -98,7 +106,8 @@ static bool test_upper(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_v
     return all_cased(r, c->self, true, out);
 }
 
-/* Identity. Numbers and strings have none here, so equal ones of one kind count as the same. */
+/* Identity. Numbers and strings have none here, so equal ones of one kind count as the same. A namespace shares its
+ * member of the union with dicts, a joiner with cyclers; kinds were compared before. */
 static bool test_sameas(plait_tpl_render *r, const plait_tpl_call *c, plait_tpl_value *out) {
     plait_tpl_value a = c->self, b = c->v[0];
     bool same = a.kind == b.kind;

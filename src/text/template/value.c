@@ -4,7 +4,11 @@
  *
  * A function that returns bool returns false only after plait_tpl_fail has recorded why: the caller passes it on, and
  * nobody tidies up, for the rendering is over. So levels that were entered need not be left on the way out of a
- * failure. */
+ * failure.
+ *
+ * Containers have identity, strings have none: two values may hold one list, and what append does through the first is
+ * seen through the second, as in Python. A string is never changed after it was made, so its bytes may be shared by any
+ * number of values and by threads that render the same template. */
 #include "text/template/value.h"
 
 #include "base/map.h"
@@ -44,7 +48,9 @@ bool plait_tpl_undefined_error(plait_tpl_render *r, plait_tpl_value v) {
 }
 
 /* Compared by subtraction, which cannot overflow, since steps never exceed the limit. The clock is looked at each time
- * a border of 4096 steps is passed, however large n is. */
+ * a border of 4096 steps is passed, however large n is. n may be 0, which only asks whether anything has failed before.
+ * Work on text is charged with bytes >> 6: moving 64 bytes takes about as long as evaluating one node, so the limit
+ * stands for time in both cases. */
 bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
     uint64_t before = r->steps;
     if (r->status != PLAIT_OK) return false;
@@ -57,7 +63,9 @@ bool plait_tpl_step(plait_tpl_render *r, uint64_t n) {
     return true;
 }
 
-/* Depth stands for stack: 1000 levels of evaluation fit into any thread's. */
+/* Depth stands for stack: 1000 levels of evaluation fit into any thread's. The count is one for all kinds of recursion
+ * together, since they nest: a macro that prints a list of lists stands on the stack with evaluation, printing and
+ * comparing at once. */
 bool plait_tpl_enter(plait_tpl_render *r) {
     if (r->depth >= r->limits.depth)
         return plait_tpl_fail(r, PLAIT_LIMIT, "nested deeper than the limit of %" PRIu32, r->limits.depth);
@@ -66,7 +74,8 @@ bool plait_tpl_enter(plait_tpl_render *r) {
 }
 
 /* The arena says NULL for its limit and for want of memory alike; which it was follows from what is left. After a
- * failure nothing is handed out any more, so that loops that ignore it end soon. */
+ * failure nothing is handed out any more, so that loops that ignore it end soon. n of 0 gives a pointer that may not be
+ * read, and is no failure: macros without parameters ask for it. */
 void *plait_tpl_alloc(plait_tpl_render *r, size_t n, size_t size_bytes) {
     if (r->status != PLAIT_OK) return NULL;
     void *p = plait_arena_alloc(&r->arena, n, size_bytes);
@@ -148,7 +157,8 @@ const char *plait_tpl_type_name(plait_tpl_value v) {
     return "object";
 }
 
-/* Never fails. Objects that Python gives no length are true, iterators too: looking would use them up. */
+/* Never fails. Objects that Python gives no length are true, iterators too: looking would use them up. Ranges and views
+ * know their length without being run over, so they are as true as a list of their items would be. */
 bool plait_tpl_truth(plait_tpl_value v) {
     switch (v.kind) {
     case PLAIT_TPL_UNDEFINED:
@@ -225,7 +235,9 @@ static bool whole_double(double d, int64_t *out) {
     return true;
 }
 
-/* -1, 0, 1, or 2 where one is NaN, with which nothing compares. */
+/* -1, 0, 1, or 2 where one is NaN, with which nothing compares. Bools enter as 0 and 1. The mixed case never converts
+ * the integer: rounding it would make an order that is not transitive, with which the merge sort would put equal input
+ * into different orders. */
 static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
     if (a.kind == PLAIT_TPL_FLOAT && b.kind == PLAIT_TPL_FLOAT) {
         double x = a.u.real, y = b.u.real;
@@ -242,7 +254,9 @@ static int compare_numbers(plait_tpl_value a, plait_tpl_value b) {
     return x < y ? -1 : x > y;
 }
 
-/* Stops at the first difference, as Python does: what stands behind it is not looked at, and cannot fail. */
+/* Stops at the first difference, as Python does: what stands behind it is not looked at, and cannot fail. Items that
+ * are the same object are compared all the same, so a list that holds NaN does not equal itself; Python looks at
+ * identity first there. */
 static bool equal_items(plait_tpl_render *r, const plait_tpl_list *a, const plait_tpl_list *b, bool *out) {
     *out = false;
     if (a->n_items != b->n_items) return true;
@@ -255,7 +269,8 @@ static bool equal_items(plait_tpl_render *r, const plait_tpl_list *a, const plai
     return true;
 }
 
-/* Order does not count. Keys are looked up by hash, so the cost is linear. */
+/* Order does not count. Keys are looked up by hash, so the cost is linear. The key that is looked up comes out of the
+ * other dict, so it is hashable; -1 can only mean that steps or levels are used up. */
 static bool equal_dicts(plait_tpl_render *r, const plait_tpl_dict *a, const plait_tpl_dict *b, bool *out) {
     *out = false;
     if (a->n_entries != b->n_entries) return true;
@@ -277,7 +292,8 @@ static bool equal_ranges(const plait_tpl_range *a, const plait_tpl_range *b) {
     return a->length == 0 || (a->start == b->start && (a->length == 1 || a->step == b->step));
 }
 
-/* Dict views of keys and items are sets. */
+/* Dict views of keys and items are sets. Views of values are not, for values need not be hashable, so such a view
+ * equals only itself. A view of keys never equals one of items. */
 static bool equal_views(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out) {
     *out = a.u.view == b.u.view;
     if (*out || a.u.view->part == PLAIT_TPL_VALUES || b.u.view->part != a.u.view->part) return true;
@@ -310,7 +326,8 @@ static bool equal_objects(plait_tpl_value a, plait_tpl_value b) {
 }
 
 /* Different kinds are unequal, numbers excepted: 1 == 1.0 == true. Strings are charged when they are equal, for only
- * then all bytes were compared. */
+ * then all bytes were compared. Objects have an identity and nothing else to compare. The level is entered only for
+ * containers: comparing the roles of a thousand messages must not be slower for it. */
 bool plait_tpl_equal(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, bool *out) {
     if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
         *out = compare_numbers(a, b) == 0;
@@ -352,7 +369,8 @@ static bool compare_items(plait_tpl_render *r, const plait_tpl_list *a, const pl
     return true;
 }
 
-/* *out is 2 for NaN. `op` only appears in the message. */
+/* *out is 2 for NaN. `op` only appears in the message. Strings are charged by the left one: no more of its bytes are
+ * looked at, however long the right one is. */
 bool plait_tpl_compare(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, const char *op, int *out) {
     if (!plait_tpl_step(r, 1)) return false;
     if (plait_tpl_is_number(a) && plait_tpl_is_number(b)) {
@@ -381,7 +399,9 @@ int64_t plait_tpl_range_item(const plait_tpl_range *range, size_t i) {
     return (int64_t)((uint64_t)range->start + (uint64_t)i * (uint64_t)range->step);
 }
 
-/* From its ends and step, without running over it. Distances are unsigned, since the ends may be any two numbers. */
+/* From its ends and step, without running over it. Distances are unsigned, since the ends may be any two numbers. The
+ * sign of the step decides which end is the larger one; with the item between the ends, the distance from the start
+ * fits into 64 bits without a sign even when start and item lie on both sides of zero. */
 static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
     int64_t i;
     if (item.kind == PLAIT_TPL_FLOAT) {
@@ -401,7 +421,8 @@ static bool range_contains(const plait_tpl_range *range, plait_tpl_value item) {
 }
 
 /* Keys of a dict by hash, a string in a string by search, everything else item by item with ==; an iterator is used up
- * to the item found. */
+ * to the item found. The search in a string is charged before it runs: a failure afterwards would come too late to save
+ * the time. */
 bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tpl_value item, bool *out) {
     if (container.kind == PLAIT_TPL_STRING) {
         const plait_tpl_str *part, *s = container.u.string;
@@ -438,7 +459,8 @@ bool plait_tpl_contains(plait_tpl_render *r, plait_tpl_value container, plait_tp
     return more == 0;
 }
 
-/* Characters of strings, which were counted when they were made. */
+/* Characters of strings, which were counted when they were made. An undefined value has the length 0, as Jinja's
+ * undefined is an empty sequence, while reaching into it fails. */
 bool plait_tpl_length(plait_tpl_render *r, plait_tpl_value v, int64_t *out) {
     switch (v.kind) {
     case PLAIT_TPL_UNDEFINED: *out = 0; return true;
@@ -489,7 +511,8 @@ bool plait_tpl_pair(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b, p
     return true;
 }
 
-/* A list of the variables keeps its origin, so that its brackets print as foreign text. */
+/* A list of the variables keeps its origin, so that its brackets print as foreign text. The copy is shallow. An
+ * iterator is used up by it, so a second call gives an empty list. */
 bool plait_tpl_list_from(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value *out) {
     plait_tpl_value list, item;
     plait_tpl_iter it;
@@ -503,7 +526,8 @@ bool plait_tpl_list_from(plait_tpl_render *r, plait_tpl_value v, plait_tpl_value
     return true;
 }
 
-/* Merges two sorted runs of order[]; `less` asks whether the right one must go first. */
+/* Merges two sorted runs of order[]; `less` asks whether the right one must go first. On failure order[] is half merged
+ * and worth nothing, but items have not moved yet. */
 static bool merge_runs(plait_tpl_render *r, const plait_tpl_value *keys, size_t *order, size_t *spare,
                        size_t from, size_t mid, size_t to, bool reverse) {
     size_t i = from, j = mid, k = from;
@@ -565,7 +589,8 @@ static uint64_t hash_number(plait_tpl_render *r, plait_tpl_value v) {
 }
 
 /* Python's rule of what can be a key: lists and dicts cannot, tuples can if their items can. Objects hash by kind
- * alone; nobody has many of them as keys. */
+ * alone; nobody has many of them as keys. A range hashes by its length, the one thing that equal ranges surely
+ * share. */
 bool plait_tpl_hash(plait_tpl_render *r, plait_tpl_value v, uint64_t *out) {
     switch (v.kind) {
     case PLAIT_TPL_STRING:
@@ -601,7 +626,9 @@ bool plait_tpl_dict_new(plait_tpl_render *r, plait_tpl_value *out) {
     return true;
 }
 
-/* 1, 0, or -1 after a failure. Hashes were equal, so this is seldom in vain. */
+/* 1, 0, or -1 after a failure. Hashes were equal, so this is seldom in vain. Two strings, the usual case, are compared
+ * without the charge by length: their hashes of 64 bits agree already, so the comparison nearly always ends the
+ * search. */
 static int same_key(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b) {
     if (!plait_tpl_step(r, 1)) return -1;
     if (a.kind == PLAIT_TPL_STRING && b.kind == PLAIT_TPL_STRING)
@@ -611,7 +638,8 @@ static int same_key(plait_tpl_render *r, plait_tpl_value a, plait_tpl_value b) {
 }
 
 /* Position of a key, or n_entries; false after a failure. Linear while there is no index; with one the probing ends at
- * a free slot, of which there are at least half. */
+ * a free slot, of which there are at least half. The stored hash is looked at before the key, so keys that differ are
+ * passed without a look at their bytes. */
 static bool find_entry(plait_tpl_render *r, const plait_tpl_dict *d, plait_tpl_value key, uint64_t hash,
                        size_t *out) {
     *out = d->n_entries;

@@ -30,7 +30,7 @@ static const struct model_row {
     {"none", PLAIT_TOK_NO_MODEL}, {"no_vocab", PLAIT_TOK_NO_MODEL},
 };
 
-/* tokenizer.ggml.model decides everything else. */
+/* tokenizer.ggml.model decides everything else. The name is stored as the table's literal, so it outlives the file. */
 static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
     plait_gguf_string name;
     PLAIT_TRY(plait_gguf_get_string(gguf, KEY "model", &name));
@@ -48,7 +48,7 @@ static plait_status load_model(plait_tokenizer *t, const plait_gguf *gguf) {
 }
 
 /* One copy of all texts, and the map from text to id; of equal texts the last id counts, as in a dictionary that is
- * filled in order. Offsets are 32 bits, hence the limit of 1 GiB. The map borrows the copies. */
+ * filled in order. Offsets are 32 bits, hence the limit of 1 GiB. The map borrows the copies. Duplicates are legal. */
 static plait_status load_texts(plait_tokenizer *t, const plait_gguf_value *tokens) {
     size_t total = 0;
     /* Sizes first, so that all texts are one allocation of the right size. */
@@ -91,7 +91,8 @@ static plait_status find_column(const plait_tokenizer *t, const plait_gguf *gguf
     return PLAIT_OK;
 }
 
-/* Types out of the known range count as normal: converters have written others. */
+/* Types out of the known range count as normal: converters have written others. No column means that all tokens are
+ * normal. */
 static plait_status load_types(plait_tokenizer *t, const plait_gguf *gguf) {
     const plait_gguf_value *column;
     PLAIT_TRY(find_column(t, gguf, KEY "token_type", &column));
@@ -154,7 +155,8 @@ static const struct role_row {
     {KEY "mask_token_id", PLAIT_ROLE_MASK, -1, -1, 103},
 };
 
-/* Ids out of range are refused, not replaced by a default: the file would mean another token. */
+/* Ids out of range are refused, not replaced by a default: the file would mean another token. A default is taken only
+ * where the id exists in this vocabulary, so a tiny vocabulary gets no BOS it does not have. */
 static plait_status load_roles(plait_tokenizer *t, const plait_gguf *gguf) {
     for (int role = 0; role < PLAIT_ROLE_COUNT; role++) t->roles[role] = PLAIT_NO_TOKEN;
     for (size_t i = 0; i < PLAIT_COUNT_OF(role_rows); i++) {
@@ -182,7 +184,7 @@ static plait_status load_roles(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
-/* True when text has `part` (in lower case) in any letter case. */
+/* True when text has `part` (in lower case) in any letter case. Only ASCII letters are folded. */
 static bool contains(plait_gguf_string text, const char *part) {
     size_t n = strlen(part);
     for (size_t i = 0; i + n <= text.length; i++) {
@@ -202,7 +204,8 @@ static plait_status get_string_or_empty(const plait_gguf *gguf, const char *key,
 }
 
 /* The splitting rule: what the caller asks for, or the file, or what is known about files that say nothing. "none" is a
- * rule too: what such files were tokenised with. */
+ * rule too: what such files were tokenised with. An unknown name fails rather than falling back: a wrong splitting rule
+ * gives other tokens without any sign of it. */
 static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
                               const plait_tokenizer_options *options) {
     plait_gguf_string pre, architecture;
@@ -225,7 +228,7 @@ static plait_status load_rule(plait_tokenizer *t, const plait_gguf *gguf,
 
 /* What goes in front and behind, and habits that only the model's name tells: Phi-3's special tokens take the white
  * space behind them along, XLM-R's <mask> that before it. The file's own words win over habits of the model, which win
- * over nothing being said. */
+ * over nothing being said. All keys are optional; a key of another type than bool is an error of the file. */
 static plait_status load_switches(plait_tokenizer *t, const plait_gguf *gguf,
                                   const plait_tokenizer_options *options) {
     t->add_bos = t->model == PLAIT_TOK_SPM || t->model == PLAIT_TOK_WORDPIECE;
@@ -299,7 +302,8 @@ static size_t unmark_spaces(const char *text, uint32_t n, char *out) {
 }
 
 /* The bytes that a token stands for; never more than its text has. Control and user-defined tokens stand for their text
- * as it is, without letters or marks: they are written by templates, not by the encoder. */
+ * as it is, without letters or marks: they are written by templates, not by the encoder. `out` has room for the token's
+ * text. */
 static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
     uint32_t n;
     size_t used;
@@ -323,7 +327,7 @@ static size_t piece_of(const plait_tokenizer *t, uint32_t id, char *out) {
 }
 
 /* Pieces are made once, so that a detokenizer only copies. Room of all texts is enough, since no piece is longer than
- * its text. */
+ * its text. max_piece_bytes lets a detokenizer reserve once. */
 static plait_status load_pieces(plait_tokenizer *t) {
     t->pieces.bytes = plait_alloc_array((size_t)t->texts.offsets[t->n_tokens] + 1, 1);
     t->pieces.offsets = plait_alloc_array((size_t)t->n_tokens + 1, sizeof *t->pieces.offsets);
@@ -350,7 +354,8 @@ static void load_byte_tokens(plait_tokenizer *t) {
     }
 }
 
-/* A merging loop hashes what it looks up: the longest token bounds that. */
+/* A merging loop hashes what it looks up: the longest token bounds that. Only tokens that a merge can produce count: a
+ * long control token does no harm, since it is found by the automaton of special.c. */
 static plait_status check_lengths(const plait_tokenizer *t) {
     if (t->max_merge_bytes <= PLAIT_TOK_MAX_MERGE_BYTES) return PLAIT_OK;
     return plait_error(PLAIT_LIMIT, KEY "tokens: one that text can become has %u bytes, at most %d",

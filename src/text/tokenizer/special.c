@@ -52,7 +52,9 @@ static uint32_t pattern_text(const plait_tokenizer *t, uint32_t id, char *out) {
     return used;
 }
 
-/* The list of patterns, sorted by rank. */
+/* The list of patterns, sorted by rank. Classes tell what counts in text that nobody vouches for: any special token
+ * only in trusted text, user-defined ones everywhere unless they are markers too, which then need trust in some calls.
+ * The numbers are in internal.h. */
 static plait_status collect(plait_tokenizer *t, char *buffer) {
     plait_tok_special *sp = &t->special;
     uint32_t n = 0;
@@ -78,14 +80,16 @@ static plait_status collect(plait_tokenizer *t, char *buffer) {
     return PLAIT_OK;
 }
 
-/* Parents and bytes of the nodes, wanted only while the automaton is built. */
+/* Parents and bytes of the nodes, wanted only while the automaton is built. `order` is the nodes by rising depth;
+ * `byte` and `parent` of the root mean nothing. */
 typedef struct builder {
     uint32_t *parent, *order; /* Owned. */
     unsigned char *byte;      /* Owned. */
     uint32_t *depth;          /* Owned. */
 } builder;
 
-/* Patterns come by rank, so of equal texts the lowest id is kept. */
+/* Patterns come by rank, so of equal texts the lowest id is kept. A pattern's text is made again in each pass instead
+ * of being kept: there are few passes, and they run once for each model. */
 static plait_status add_patterns(plait_tokenizer *t, char *buffer) {
     plait_tok_special *sp = &t->special;
     PLAIT_TRY(plait_tok_trie_init(&sp->trie));
@@ -128,7 +132,8 @@ static plait_status order_nodes(plait_tokenizer *t, builder *b, char *buffer) {
     return PLAIT_OK;
 }
 
-/* The state behind a byte: the longest end of the text so far that some pattern begins with. */
+/* The state behind a byte: the longest end of the text so far that some pattern begins with. Amortised constant: each
+ * failure link is shallower, and reading deepens by one. */
 static uint32_t go(const plait_tok_special *sp, uint32_t node, unsigned char byte) {
     uint32_t child = plait_tok_trie_step(&sp->trie, node, byte);
     while (!child && node) {
@@ -139,7 +144,8 @@ static uint32_t go(const plait_tok_special *sp, uint32_t node, unsigned char byt
 }
 
 /* Failure links by rising depth, and for each pattern the next shorter one at the same end. The root comes first, with
- * depth 0; nodes of depth 1 fail to it. */
+ * depth 0; nodes of depth 1 fail to it. longest[node] is the highest rank that ends here, its own pattern or one
+ * inherited by the failure link. */
 static void link_nodes(plait_tok_special *sp, const builder *b) {
     for (uint32_t i = 0; i < sp->trie.n_nodes; i++) {
         uint32_t node = b->order[i], parent = b->parent[node];
@@ -152,7 +158,8 @@ static void link_nodes(plait_tok_special *sp, const builder *b) {
 
 /* Skew-binary jump pointers (Myers 1983): a search along a chain takes logarithmic time. From the last rank to the
  * first, because `next` is shorter and so has a higher rank, whose links are needed. `depth` counts the patterns to
- * come. */
+ * come. A set holds the patterns whose class is at least its number; each has a chain and jumps of its own, because a
+ * search in one must not stop at members of another. */
 static void link_chains(plait_tok_special *sp) {
     for (uint32_t p = sp->n_patterns; p-- > 0;) {
         plait_tok_pattern *x = &sp->patterns[p];
@@ -216,7 +223,8 @@ void plait_tok_special_deinit(plait_tok_special *sp) {
 /* ---- the bytes that are taken ---- */
 
 /* No byte of a stretch of n_bits is taken. Each level has a bit for each word of the one below: five levels cover 64^5
- * = 2^30 bytes, the longest text. */
+ * = 2^30 bytes, the longest text. Memory of a scratch only grows; the stretch is that of one group of candidates, so
+ * most calls clear a few words. */
 static plait_status cover_clear(plait_tokenizer_scratch *s, size_t n_bits) {
     for (int level = 0; level < LEVELS; level++) {
         size_t words = n_bits / 64 + 1;
@@ -258,7 +266,8 @@ static size_t cover_last(const plait_tokenizer_scratch *s, size_t i) {
 
 /* ---- searching ---- */
 
-/* A search in one text. */
+/* A search in one text. n_found counts ends, n_keys what still waits in the heap. Positions are bytes of `text`; those
+ * in the bitmap are relative to `base`. */
 typedef struct finder {
     plait_tokenizer_scratch *s;
     const plait_tok_special *sp;
@@ -269,7 +278,8 @@ typedef struct finder {
     uint32_t base; /* where the bitmap begins */
 } finder;
 
-/* The longest pattern of a set with at most max_bytes, from p on along its chain. */
+/* The longest pattern of a set with at most max_bytes, from p on along its chain. `p` itself may be the answer. A jump
+ * is taken only where it stays too long, so nothing that fits is passed over. */
 static uint32_t shorter(const finder *f, uint32_t p, plait_tok_class set, uint32_t max_bytes) {
     const plait_tok_pattern *patterns = f->sp->patterns;
     if (p != PLAIT_TOK_NONE && patterns[p].class < set) p = patterns[p].next[set];
@@ -282,7 +292,8 @@ static uint32_t shorter(const finder *f, uint32_t p, plait_tok_class set, uint32
 }
 
 /* How many bytes before `end` are trusted without a gap. 0 where the byte before `end` is not trusted. Binary search
- * over the runs. */
+ * over the runs. A run is its end and a bit, trusted or not; runs follow each other without gaps from the beginning of
+ * the text. */
 static uint32_t trusted_bytes(const plait_tokenizer_scratch *s, uint32_t end) {
     size_t low = 0, high = s->n_trust;
     while (low < high) { /* the first run that ends at or behind `end` */
@@ -308,7 +319,8 @@ static uint32_t best_at(const finder *f, uint32_t head, uint32_t end, uint32_t m
 }
 
 /* One pass over the text: every end of a pattern that counts. In the root most bytes begin nothing, and are passed over
- * without a step of the automaton. */
+ * without a step of the automaton. Only the best pattern of each end is noted: shorter ones at the same end come up
+ * when it is blocked. */
 static plait_status scan(finder *f) {
     plait_tokenizer_scratch *s = f->s;
     const uint32_t *root = f->sp->trie.root;
@@ -355,7 +367,8 @@ static bool is_space(char c) {
 }
 
 /* Takes an occurrence, with the white space that goes along, as far as nothing else has it. Stripped white space counts
- * as taken, so no later token gets it. */
+ * as taken, so no later token gets it. `covering` is false for a match that touches no other candidate, for which
+ * nobody will ask the bitmap. */
 static plait_status accept(finder *f, uint32_t start, uint32_t end, uint32_t pattern, bool covering) {
     plait_tokenizer_scratch *s = f->s;
     const plait_tok_pattern *p = &f->sp->patterns[pattern];
@@ -401,7 +414,8 @@ static void sort_matches(plait_tok_match *m, size_t n) {
 
 /* Chooses among candidates [first, last) that overlap. Keys are rank, then start: the smallest is the longest, the
  * lowest id, the leftmost. With stripping the whole text is one group, for white space may reach from one candidate to
- * the next. */
+ * the next. found[first, last) overlap as a chain, each with the next; low and high bound the bytes they touch. An end
+ * whose best pattern is blocked goes back with a shorter one, or leaves. */
 static plait_status resolve(finder *f, size_t first, size_t last) {
     plait_tokenizer_scratch *s = f->s;
     const plait_tok_pattern *patterns = f->sp->patterns;

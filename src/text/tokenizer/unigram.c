@@ -3,7 +3,10 @@
  * Facts about the map's format (a darts-clone double array and NUL-terminated replacements) and about the normaliser
  * from the sentencepiece library, version 0.2 (Apache-2.0). Every index of the double array is checked, for it comes
  * from the file.
- */
+ *
+ * Not here: where a text may be cut into pieces beforehand (piece.c), the cache of pieces (cache.c), tokens for bytes
+ * (scratch.c). Invariant: the sum of scores of what comes out is the largest there is, with unknown characters at
+ * unknown_score each. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/tokenizer/internal.h"
@@ -19,13 +22,15 @@ static const char mark[] = "\xE2\x96\x81";
 
 /* ---- loading ---- */
 
-/* Unit i of the double array, little-endian in the file. */
+/* Unit i of the double array, little-endian in the file. i is below charsmap_trie_units; the four bytes in front are
+ * the trie's size. */
 static uint32_t unit_at(const plait_tokenizer *t, size_t i) {
     const unsigned char *p = t->charsmap + 4 + 4 * i;
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* u32 size of the trie, the trie, then the replacements. */
+/* u32 size of the trie, the trie, then the replacements. A file without the key has no normalisation but the spaces.
+ * Replacements need no check here: map_next bounds each. */
 static plait_status load_charsmap(plait_tokenizer *t, const plait_gguf *gguf) {
     static const char key[] = "tokenizer.ggml.precompiled_charsmap";
     const plait_gguf_value *value = plait_gguf_find(gguf, key);
@@ -54,7 +59,8 @@ static plait_status load_charsmap(plait_tokenizer *t, const plait_gguf *gguf) {
     return PLAIT_OK;
 }
 
-/* The score of an unknown character is 10 below the lowest, as in sentencepiece: any token is better. */
+/* The score of an unknown character is 10 below the lowest, as in sentencepiece: any token is better. Control, unused
+ * and byte tokens are left out of the trie: text cannot become them by segmentation. */
 plait_status plait_tok_unigram_load(plait_tokenizer *t, const plait_gguf *gguf) {
     PLAIT_TRY(load_charsmap(t, gguf));
     PLAIT_TRY(plait_tok_joins_load(t));
@@ -80,7 +86,8 @@ plait_status plait_tok_unigram_load(plait_tokenizer *t, const plait_gguf *gguf) 
 
 /* The longest entry of the map at the begin of text: its length, 0 for none, and its replacement's offset. A unit of
  * darts-clone: bits 10 to 30 the offset, bit 9 its scale (8 bits more), bit 8 whether a value follows, the low byte the
- * label, bit 31 set in values. XOR with the offset leads to the children. */
+ * label, bit 31 set in values. XOR with the offset leads to the children. A unit out of range ends the walk, as if
+ * there were no longer entry. */
 static uint32_t map_longest(const plait_tokenizer *t, const char *text, uint32_t n_bytes,
                             uint32_t *out_offset) {
     size_t n_units = t->charsmap_trie_units, at = 0;
@@ -104,7 +111,8 @@ static uint32_t map_longest(const plait_tokenizer *t, const char *text, uint32_t
 }
 
 /* What the characters at the begin of text become; returns how many bytes it took. Bytes that are no UTF-8 become
- * U+FFFD, one for each. */
+ * U+FFFD, one for each. An offset behind the end of the replacements gives an empty one, as does a missing NUL up to
+ * the end of the file's bytes. */
 static uint32_t map_next(const plait_tokenizer *t, const char *text, uint32_t n_bytes, const char **out,
                          size_t *out_n) {
     uint32_t offset = 0, used = map_longest(t, text, n_bytes, &offset);
@@ -121,6 +129,7 @@ static uint32_t map_next(const plait_tokenizer *t, const char *text, uint32_t n_
     return used ? used : 1;
 }
 
+/* The reservation grows by doubling, so a byte at a time costs linear time. */
 static plait_status append(plait_tok_bytes *b, const char *bytes, size_t n) {
     PLAIT_TRY(plait_tok_bytes_reserve(b, b->n + n));
     memcpy(b->bytes + b->n, bytes, n);
@@ -151,7 +160,8 @@ static bool ends_with_mark(const plait_tok_bytes *b) {
 }
 
 /* The normalised text in scratch->normal. Spaces in front are dropped before the prefix is put there; a text of spaces
- * alone becomes nothing at all. */
+ * alone becomes nothing at all. The growth is bounded by 64 times the text and a constant: the map is the file's, and
+ * the text the user's. */
 static plait_status normalise(plait_tokenizer_scratch *s, const char *text, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     plait_tok_bytes *b = &s->normal;
@@ -206,7 +216,8 @@ static plait_status prepare(plait_tokenizer_scratch *s, size_t n) {
 
 /* Forwards over the characters: every token that begins here offers a way to its end. Where none is one character long,
  * the character itself is offered as unknown, so that every place is reached. Sums are doubles: with floats, long texts
- * would round differences of scores away. The trie bounds how far a token reaches, so the whole is linear times 256. */
+ * would round differences of scores away. The trie bounds how far a token reaches, so the whole is linear times 256.
+ * best_start of `at` is set when the loop arrives there: the single character before it always offered a way. */
 static void search(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     const plait_tokenizer *t = s->tokenizer;
     for (uint32_t at = 0, length; at < n_bytes; at += length) {
@@ -228,7 +239,8 @@ static void search(plait_tokenizer_scratch *s, const char *piece, uint32_t n_byt
     }
 }
 
-/* The links lead backwards, from the end of the piece; ids are wanted forwards. */
+/* The links lead backwards, from the end of the piece; ids are wanted forwards. best_start is written over while the
+ * links are turned: afterwards it leads from each place of the path to the next one. */
 static plait_status unigram_piece(plait_tokenizer_scratch *s, const char *piece, uint32_t n_bytes) {
     uint32_t hash;
     if (plait_tok_cache_get(s, piece, n_bytes, &hash)) return PLAIT_OK;
