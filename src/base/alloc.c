@@ -17,7 +17,7 @@ void *plait_alloc_array(size_t n, size_t size_bytes) {
 }
 
 /* aligned_alloc wants a size that is a multiple of the alignment (C17 7.22.3.1); the tail that rounding adds is zeroed
- * as well. */
+ * as well. alignment is a power of two and at least that of a pointer. Freed with free(). */
 void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {
     uint64_t rounded;
     if (!plait_align_u64(size_bytes ? size_bytes : 1, alignment, &rounded) || rounded > SIZE_MAX) return NULL;
@@ -28,7 +28,8 @@ void *plait_alloc_aligned(size_t alignment, size_t size_bytes) {
 
 /* Doubling keeps appending linear in all. The first room is 8 objects, the last one exactly `max`: an array that is
  * nearly at its limit does not fail for want of a doubled size that nobody needs. Bytes go through memcpy because
- * items_pointer is the address of a T * for any T, and reading that as a void * would break aliasing rules. */
+ * items_pointer is the address of a T * for any T, and reading that as a void * would break aliasing rules. On failure
+ * array and capacity are as before. New room is zeroed, so that structs in it can be released at any time. */
 plait_status plait_grow(void *items_pointer, size_t *capacity, size_t needed, size_t size_bytes, size_t max,
                         const char *what) {
     if (needed <= *capacity) return PLAIT_OK;
@@ -49,6 +50,7 @@ plait_status plait_grow(void *items_pointer, size_t *capacity, size_t needed, si
     return PLAIT_OK;
 }
 
+/* `text` may be NULL when n is 0. NUL bytes inside are copied like others. */
 char *plait_string_copy_n(const char *text, size_t n) {
     size_t bytes;
     if (!plait_add_size(n, 1, &bytes)) return NULL;

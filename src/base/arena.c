@@ -43,6 +43,7 @@ struct plait_arena_chunk {
 
 /* ---- pool ---- */
 
+/* most_bytes bounds what the pool holds while nobody uses it; chunks in use do not count. */
 void plait_arena_pool_init(plait_arena_pool *pool, size_t most_bytes) {
     *pool = (plait_arena_pool){.busy = ATOMIC_FLAG_INIT, .most_bytes = most_bytes};
 }
@@ -53,6 +54,7 @@ static void free_chunk(plait_arena_chunk *chunk) {
     free(chunk);
 }
 
+/* No arena that was made with the pool may live any more, for its end would put chunks into it. */
 void plait_arena_pool_deinit(plait_arena_pool *pool) {
     for (plait_arena_chunk *chunk = pool->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
@@ -73,7 +75,8 @@ static void pool_leave(plait_arena_pool *pool) {
 }
 
 /* The smallest chunk that is large enough, unless much of it would lie idle. Twice the size asked for is the limit: a
- * chunk that a small arena sat on would be missing where a large one begins. A chunk that was taken is the caller's. */
+ * chunk that a small arena sat on would be missing where a large one begins. A chunk that was taken is the caller's.
+ * Linear in the chunks that the pool holds, which most_bytes bounds. */
 static plait_arena_chunk *pool_take(plait_arena_pool *pool, size_t size) {
     plait_arena_chunk **best = NULL, *found = NULL;
     if (!pool_enter(pool)) return NULL;
@@ -114,6 +117,7 @@ void plait_arena_init_pooled(plait_arena *arena, plait_arena_pool *pool) {
     *arena = (plait_arena){.pool = pool};
 }
 
+/* The arena may be used again at once, with the same limit and pool. */
 void plait_arena_deinit(plait_arena *arena) {
     for (plait_arena_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
@@ -124,7 +128,8 @@ void plait_arena_deinit(plait_arena *arena) {
 
 /* A chunk of at least `needed` bytes, which becomes the current one; what was left of the one before is given up. The
  * struct assignment also sets used_bytes to 0, which a chunk of the pool needs; its old contents are cleared by
- * plait_arena_alloc, or not wanted (plait_arena_take). */
+ * plait_arena_alloc, or not wanted (plait_arena_take). A taken chunk keeps its own size, which may be up to twice what
+ * was wanted. */
 static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
     size_t size = arena->chunks ? arena->chunks->size_bytes * 2 : FIRST_CHUNK_BYTES;
     if (size > LARGEST_CHUNK_BYTES) size = LARGEST_CHUNK_BYTES;
@@ -143,7 +148,8 @@ static plait_arena_chunk *add_chunk(plait_arena *arena, size_t needed) {
 
 /* Sizes are rounded to the largest alignment, which so holds for the next object without asking. An object of size 0
  * takes a unit all the same: two objects never have one address. The limit counts padding, and is compared by
- * subtraction, which cannot overflow. */
+ * subtraction, which cannot overflow. Its bytes are whatever malloc or the pool left there: for callers that write all
+ * of them. NULL for a limit and for want of memory alike. */
 void *plait_arena_take(plait_arena *arena, size_t n, size_t size_bytes) {
     size_t bytes, padded;
     if (!plait_mul_size(n, size_bytes, &bytes)) return NULL;
@@ -178,7 +184,7 @@ char *plait_arena_string_n(plait_arena *arena, const char *text, size_t n) {
 }
 
 /* As plait_grow, but the old array stays behind: others may still point into it, and an arena frees nothing. Doubling
- * bounds what is left behind by the size of the last array. */
+ * bounds what is left behind by the size of the last array. On failure the old array stands. The new room is zeroed. */
 plait_status plait_arena_grow(plait_arena *arena, void *items_pointer, size_t *capacity, size_t needed,
                               size_t size_bytes, size_t max, const char *what) {
     void *items, *larger;

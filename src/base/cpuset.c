@@ -19,7 +19,8 @@ int plait_cpuset_count(const plait_cpuset *set) {
     return n;
 }
 
-/* The first word is masked below `from`, so a caller walks the members with next(set, member + 1). */
+/* The first word is masked below `from`, so a caller walks the members with next(set, member + 1). -1 when there is
+ * none at or above `from`; any `from` is legal. */
 int plait_cpuset_next(const plait_cpuset *set, int from) {
     if (from < 0) from = 0;
     for (int i = from / 64; i < WORDS; i++) {
@@ -54,8 +55,8 @@ void plait_cpuset_join(plait_cpuset *set, const plait_cpuset *other) {
 
 /* ---- text ---- */
 
-/* `text` is the whole list, for the message. A digit must come first: strtoul alone would take white space and
- * signs. */
+/* `text` is the whole list, for the message. A digit must come first: strtoul alone would take white space and signs.
+ * *p moves behind the number. */
 static plait_status parse_number(const char **p, const char *text, int *out) {
     char *end;
     if (!isdigit((unsigned char)**p))
@@ -70,7 +71,8 @@ static plait_status parse_number(const char **p, const char *text, int *out) {
 }
 
 /* *out is set only when the whole text was right. "0-3,,6", "0-3," and ",6" are refused: a list that was cut off must
- * not pass as a shorter one. */
+ * not pass as a shorter one. The empty text is the empty set, as the kernel writes it for a node without processors.
+ * ',' and '+' mean the same. */
 plait_status plait_cpuset_parse(const char *text, plait_cpuset *out) {
     plait_cpuset set = {0};
     const char *p = text, *end = text + strlen(text);
@@ -99,7 +101,7 @@ plait_status plait_cpuset_parse(const char *text, plait_cpuset *out) {
 }
 
 /* What is cut is cut between ranges, never inside a number, which would read as another processor: `kept` is the end of
- * the last range behind which "..." still fits. */
+ * the last range behind which "..." still fits. Returns the bytes that the whole needs, like snprintf. */
 size_t plait_cpuset_print(const plait_cpuset *set, char separator, char *out, size_t capacity) {
     size_t n = 0, kept = 0; /* bytes needed so far; bytes of whole ranges that leave room for "..." */
     if (capacity) out[0] = '\0';

@@ -17,7 +17,8 @@ static bool take_number(const char **text, long *out) {
     return true;
 }
 
-/* Whether the pattern goes on with a range that holds the number with which the name goes on: then both move behind. */
+/* Whether the pattern goes on with a range that holds the number with which the name goes on: then both move behind.
+ * Neither pointer moves when it does not fit: a '{' that begins no range is an ordinary character. */
 static bool take_range(const char **pattern, const char **name) {
     const char *p = *pattern + 1, *n = *name;
     long low, high, value;
@@ -29,6 +30,8 @@ static bool take_range(const char **pattern, const char **name) {
     return true;
 }
 
+/* A failed fit costs the star one more character of the name, so each of them is given at most once for each place in
+ * the pattern. */
 bool plait_glob_matches(const char *pattern, const char *name) {
     const char *after_star = NULL, *taken = NULL; /* where to go on, and how much the star has */
     for (;;) {

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* 64x64 -> 128 bit multiply, halves folded: the mixer of the wyhash family. */
+/* 64x64 -> 128 bit multiply, halves folded: the mixer of the wyhash family. Both halves of the product depend on all
+ * bits of both factors, which a multiplication alone does not give. */
 static uint64_t fold(uint64_t a, uint64_t b) {
     __extension__ typedef unsigned __int128 wide;
     wide r = (wide)a * b;
@@ -35,7 +36,9 @@ static uint64_t load_rest(const unsigned char *p, size_t n) {
 }
 
 /* The length goes into the start value, so that "a" and "a\0" differ; the two loads at the end cover the last 0 to 15
- * bytes, zeros behind them. Constants are odd and of mixed bits; those of the loop are from wyhash. */
+ * bytes, zeros behind them. Constants are odd and of mixed bits; those of the loop are from wyhash. The same on every
+ * machine for one seed, as bytes are loaded in a fixed order; nothing that is stored depends on it all the same, since
+ * seeds are random. No defence against someone who knows the seed. */
 uint64_t plait_hash_bytes(const void *bytes, size_t n, uint64_t seed) {
     const unsigned char *p = bytes;
     uint64_t h = seed ^ fold(n + 0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u);
@@ -56,7 +59,7 @@ void plait_map_deinit(plait_map *map) {
 }
 
 /* The slot that holds the key, or the free one where it belongs. n_slots is a power of two; the hash is compared first,
- * so bytes of other keys are seldom touched. */
+ * so bytes of other keys are seldom touched. `slots` has a free one, or this would not end. */
 static plait_map_slot *find_slot(plait_map_slot *slots, size_t n_slots, const void *key, size_t key_bytes,
                                  uint32_t hash) {
     for (size_t i = hash & (n_slots - 1);; i = (i + 1) & (n_slots - 1)) {
@@ -87,7 +90,8 @@ static plait_status rebuild(plait_map *map, size_t n_slots) {
 }
 
 /* The seed is drawn with the first table, not at init, which cannot fail and may serve a map that stays empty. Without
- * a seed an attacker who chooses the tokens of a vocabulary could make every look-up walk the whole table. */
+ * a seed an attacker who chooses the tokens of a vocabulary could make every look-up walk the whole table. Room for n
+ * keys in all. Never shrinks. The table doubles when three quarters are used. */
 plait_status plait_map_reserve(plait_map *map, size_t n) {
     if (n > UINT32_MAX / 2)
         return plait_error(PLAIT_LIMIT, "hash map: %zu keys, at most %u", n, UINT32_MAX / 2);
@@ -98,6 +102,8 @@ plait_status plait_map_reserve(plait_map *map, size_t n) {
     return n_slots == map->n_slots ? PLAIT_OK : rebuild(map, n_slots);
 }
 
+/* The key's bytes are borrowed and must stay where they are as long as the map. Of equal keys the last value counts,
+ * under the first key's bytes. Failure leaves the map as it was. */
 plait_status plait_map_put(plait_map *map, const void *key, size_t key_bytes, uint32_t value,
                            bool *out_existed) {
     if (key_bytes > UINT32_MAX) return plait_error(PLAIT_LIMIT, "hash map: a key of %zu bytes", key_bytes);

@@ -25,7 +25,8 @@
 /* ---- reading files ---- */
 
 /* Reads until the end, wherever that is: `expected` bytes are made room for, and one more in which the end shows, so
- * that a file of the stated size is never copied or held twice. */
+ * that a file of the stated size is never copied or held twice. Pipes and files of /proc state a size of 0 and are read
+ * by growing. An empty file gives no bytes and no failure. */
 static plait_status read_whole(plait_file *file, int fd, const char *path, uint64_t expected) {
     size_t capacity, length = 0;
     if (!plait_add_size(expected, 1, &capacity)) return plait_error_memory(path, expected);
@@ -52,7 +53,8 @@ static plait_status read_whole(plait_file *file, int fd, const char *path, uint6
 }
 
 /* Fills *file, which is zeroed, from an open descriptor, which stays the caller's. MAP_PRIVATE: nobody can write
- * through the mapping; a file that is cut meanwhile still faults (--no-mmap is for that). */
+ * through the mapping; a file that is cut meanwhile still faults (--no-mmap is for that). The size is the one at this
+ * moment: bytes added later are not seen. */
 static plait_status load_open_file(plait_file *file, int fd, const char *path, bool map) {
     struct stat st;
     if (fstat(fd, &st) != 0) return plait_error(PLAIT_IO, "%s: cannot stat: %s", path, strerror(errno));
@@ -87,7 +89,8 @@ plait_status plait_file_open(plait_file *file, const char *path, bool map) {
     return status;
 }
 
-/* bytes is const for everybody else; only here the qualifier goes. */
+/* bytes is const for everybody else; only here the qualifier goes. A zeroed file may be closed: free(NULL) does
+ * nothing. */
 void plait_file_close(plait_file *file) {
     if (file->mapped)
         munmap((void *)(uintptr_t)file->bytes, file->size_bytes);
@@ -98,7 +101,7 @@ void plait_file_close(plait_file *file) {
 
 /* Only pages that lie in the range with every byte: those at its ends may hold a neighbour's bytes, which would have to
  * be read again. MADV_DONTNEED on a private file mapping that nobody wrote to loses nothing: a later touch reads the
- * file. */
+ * file. Advice only: a failure costs memory and nothing else, and is not reported. */
 void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t size_bytes) {
     if (!file->mapped) return;
     uint64_t page = plait_os_page_bytes();
@@ -109,7 +112,8 @@ void plait_file_release_range(const plait_file *file, uint64_t offset, uint64_t 
 /* ---- writing files ---- */
 
 /* Creates the temporary under a name that nobody uses: another writer of the same path, in this process or one that
- * died, must not share it. */
+ * died, must not share it. In the folder of the target, because a rename does not cross file systems. O_EXCL also
+ * refuses a link that somebody put there. */
 static plait_status create_temporary(plait_file_writer *writer) {
     enum { ATTEMPTS = 1000 };
     plait_strbuf name;
@@ -137,6 +141,7 @@ static plait_status open_direct(plait_file_writer *writer) {
     return plait_error(PLAIT_IO, "%s: cannot open for writing: %s", writer->path, strerror(errno));
 }
 
+/* A symbolic link at `path` is followed by stat, but the rename replaces the link itself. */
 plait_status plait_file_writer_open(plait_file_writer *writer, const char *path) {
     plait_file_writer opened = {.fd = -1, .path = plait_string_copy(path)};
     if (!opened.path) return plait_error_memory(path, strlen(path));
@@ -152,7 +157,7 @@ plait_status plait_file_writer_open(plait_file_writer *writer, const char *path)
 }
 
 /* A write may take less than it was given, and Linux takes at most 2^31 - 4096 bytes at once: a gigabyte each time
- * keeps below that. */
+ * keeps below that. After a failure the writer can only be abandoned. */
 plait_status plait_file_writer_write(plait_file_writer *writer, const void *bytes, uint64_t size_bytes) {
     const char *p = bytes;
     while (size_bytes > 0) {
@@ -218,7 +223,8 @@ bool plait_os_read_line(const char *path, char *out, size_t capacity) {
     return read;
 }
 
-/* First unsigned number of a small file, or `otherwise` ("max", missing, unreadable). */
+/* First unsigned number of a small file, or `otherwise` ("max", missing, unreadable). Values in such files are decimal
+ * and end with a newline, which strtoull stops at. */
 static uint64_t number_in_file(const char *path, uint64_t otherwise) {
     char text[64], *end;
     if (!plait_os_read_line(path, text, sizeof text)) return otherwise;
@@ -247,8 +253,9 @@ static uint64_t meminfo_bytes(const char *field) {
     return field_in_file("/proc/meminfo", field) * 1024;
 }
 
-/* Limit and use of the memory cgroup, version 2 or 1; UINT64_MAX when there is no limit. Cached pages of files count
- * as use to the kernel, but it gives them up when memory is wanted. */
+/* Limit and use of the memory cgroup, version 2 or 1; UINT64_MAX when there is no limit. Cached pages of files count as
+ * use to the kernel, but it gives them up when memory is wanted. Reads the root of the hierarchy as the process sees
+ * it, which inside a container is the container's own group. */
 static void cgroup_memory(uint64_t *out_limit, uint64_t *out_used) {
     const char *statistics = "/sys/fs/cgroup/memory.stat", *active = "active_file",
                *inactive = "inactive_file";
@@ -285,6 +292,7 @@ uint64_t plait_os_memory_total(void) {
     return limit < total ? limit : total;
 }
 
+/* ru_maxrss is in KiB on Linux. It never falls. */
 uint64_t plait_os_peak_resident(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
@@ -299,7 +307,8 @@ size_t plait_os_page_bytes(void) {
  * builds. */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-/* uordblks are the bytes in use of the heaps, hblkhd those of large blocks that malloc mapped one by one. */
+/* uordblks are the bytes in use of the heaps, hblkhd those of large blocks that malloc mapped one by one. 0 where
+ * nobody counts: callers compare two readings and see no change then. */
 uint64_t plait_os_heap_bytes(void) {
     if (__sanitizer_get_current_allocated_bytes) return __sanitizer_get_current_allocated_bytes();
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
@@ -336,7 +345,7 @@ static uint64_t node_field_bytes(int node, const char *name) {
 }
 
 /* There is no MemAvailable for a node; pages of files can be dropped and count as free. The cgroup's limit is for all
- * nodes together, so it bounds each of them. */
+ * nodes together, so it bounds each of them. The free bytes are an estimate by which fit plans; nothing is reserved. */
 plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t *out_free_bytes) {
     uint64_t total = node_field_bytes(node, "MemTotal"), left = cgroup_memory_left();
     if (total == 0) return plait_error(PLAIT_NOT_FOUND, "memory of node %d: the system does not tell", node);
@@ -348,7 +357,8 @@ plait_status plait_os_node_memory(int node, uint64_t *out_total_bytes, uint64_t 
 }
 
 /* Idle time and time that waits for disks are left out: the question is how busy the processors were, and how much of
- * that this process was. */
+ * that this process was. Both are sums over all processors since start, so a caller takes the difference of two calls.
+ * False: the machine does not tell. */
 bool plait_os_work(uint64_t *out_all_ns, uint64_t *out_own_ns, int *out_n_processors) {
     /* proc(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user. */
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
@@ -376,7 +386,8 @@ uint64_t plait_os_file_age_s(const char *path) {
 
 /* The affinity mask, then the quota of the cgroup: version 2 has both numbers in one file, version 1 in two. Without a
  * limit the quota reads "max" (which scans as no number) or -1 (which reads as a huge unsigned one): both count as
- * none. A quota of 1.5 processors becomes 2 threads, 1.4 one; never 0. */
+ * none. A quota of 1.5 processors becomes 2 threads, 1.4 one; never 0. At least 1. Two hyperthreads of a core count as
+ * two. */
 int plait_os_processors(void) {
     plait_cpuset usable;
     plait_thread_processors(&usable);

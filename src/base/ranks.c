@@ -3,7 +3,8 @@
 #include "base/ranks.h"
 
 /* Each level has a bit for each word of the one below, up to a level of one word: 64^6 = 2^36 numbers need six levels,
- * and not one word more in the lowest. The set below 0 has a word too, so that there is a level. */
+ * and not one word more in the lowest. The set below 0 has a word too, so that there is a level. n bits and a 63rd of
+ * that above them: each level has a 64th of the one below. The arena owns them. */
 plait_status plait_ranks_init(plait_ranks *ranks, plait_arena *arena, size_t n) {
     size_t words = n ? (n - 1) / 64 + 1 : 1;
     if (n > (size_t)1 << 36) return plait_error(PLAIT_LIMIT, "set of ranks: %zu, at most 2^36", n);
@@ -18,6 +19,7 @@ plait_status plait_ranks_init(plait_ranks *ranks, plait_arena *arena, size_t n) 
     }
 }
 
+/* rank < n, as in all functions but the two searches. Adding a member twice does nothing. */
 void plait_ranks_add(plait_ranks *ranks, size_t rank) {
     for (int l = 0; l < ranks->n_levels; l++, rank /= 64)
         ranks->levels[l][rank / 64] |= (uint64_t)1 << (rank % 64);
@@ -38,7 +40,8 @@ bool plait_ranks_has(const plait_ranks *ranks, size_t rank) {
 
 /* Up until a word has a member on the wanted side, then down along its nearest end. A level that has none at or below
  * `rank` in its word goes on one bit to the left in the level above, which is the word before; past word 0 there is
- * nothing. */
+ * nothing. The largest member at or below `rank`; at most two words for each level are looked at, so a search costs the
+ * same in a set of a thousand and of a million. */
 size_t plait_ranks_below(const plait_ranks *ranks, size_t rank) {
     for (int l = 0; l < ranks->n_levels; l++) {
         uint64_t word = ranks->levels[l][rank / 64] & (UINT64_MAX >> (63 - rank % 64));

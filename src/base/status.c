@@ -19,6 +19,7 @@ const char *plait_status_name(plait_status status) {
     return "UNKNOWN_STATUS";
 }
 
+/* Never NULL; empty before the first failure of the thread. */
 const char *plait_error_message(void) {
     return error_text;
 }
@@ -34,6 +35,7 @@ size_t plait_error_copy(char *out, size_t size_bytes) {
     return length;
 }
 
+/* A message longer than the record is cut at its end. */
 plait_status plait_error_v(plait_status code, const char *format, va_list args) {
     char text[PLAIT_ERROR_BYTES]; /* arguments may point into the record itself */
     vsnprintf(text, sizeof text, format, args);
@@ -50,7 +52,9 @@ plait_status plait_error_set(plait_status code, const char *format, ...) {
 }
 
 /* The new text is built beside the record, because arguments may point into it. What does not fit is lost at the end:
- * the outermost context, which says where, is worth more than the tail of the cause. */
+ * the outermost context, which says where, is worth more than the tail of the cause. The result reads from the outside
+ * in: "part 2 of 3: tensor x: offset ...". OK passes through untouched, so a call can be wrapped whatever it
+ * returns. */
 plait_status plait_error_context(plait_status code, const char *format, ...) {
     if (code == PLAIT_OK) return code;
     char text[PLAIT_ERROR_BYTES];
@@ -69,7 +73,8 @@ plait_status plait_error_set_memory(const char *what, uint64_t size_bytes) {
                        (unsigned long long)size_bytes);
 }
 
-/* All of the record is copied, not only up to the NUL: both have one size, and the copy then needs no length. */
+/* All of the record is copied, not only up to the NUL: both have one size, and the copy then needs no length. For a
+ * failure on a device's thread, which surfaces later on the thread that waits. */
 void plait_error_save(plait_status status, plait_error_record *out) {
     out->status = status;
     memcpy(out->message, error_text, sizeof error_text);

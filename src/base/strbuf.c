@@ -17,7 +17,8 @@ enum { DEFAULT_MAX_BYTES = 1 << 30 };
 
 /* ---- the locale ---- */
 
-/* This thread's locale, while "C" takes its place. */
+/* This thread's locale, while "C" takes its place. uselocale concerns the calling thread alone; setlocale would change
+ * the whole program under its other threads. */
 typedef struct c_rules {
     locale_t c, before;
 } c_rules;
@@ -117,7 +118,8 @@ void plait_strbuf_append_char(plait_strbuf *s, char c) {
     plait_strbuf_append_n(s, &c, 1);
 }
 
-/* Formatted twice: once to learn the length, which the arguments alone tell, and once into place. */
+/* Formatted twice: once to learn the length, which the arguments alone tell, and once into place. Arguments must not
+ * point into `s` itself, which may move between the two passes. */
 void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
@@ -133,7 +135,9 @@ void plait_strbuf_printf(plait_strbuf *s, const char *format, ...) {
     va_end(args);
 }
 
-/* DEL is escaped too, though RFC 8259 does not ask: the output may be shown on a terminal. */
+/* DEL is escaped too, though RFC 8259 does not ask: the output may be shown on a terminal. Invalid bytes become one
+ * U+FFFD each, so the output is valid JSON for any input; quotes and backslashes are the only ASCII that is escaped
+ * beside controls. */
 void plait_strbuf_json_string_n(plait_strbuf *s, const void *bytes, size_t n) {
     const unsigned char *p = bytes;
     plait_strbuf_append_char(s, '"');
@@ -171,7 +175,8 @@ void plait_strbuf_json_string(plait_strbuf *s, const char *text) {
 }
 
 /* 17 significant digits always read back to the same double (IEEE 754), so the loop ends with a right answer; fewer are
- * tried first because 0.1 should print as 0.1. */
+ * tried first because 0.1 should print as 0.1. `out` has room for 32 bytes: sign, 17 digits, point and an exponent of 5
+ * take 24. Finite values only read back. */
 size_t plait_format_double(double value, char *out) {
     int n = 0;
     for (int digits = 1; digits <= 17; digits++) {
@@ -182,7 +187,8 @@ size_t plait_format_double(double value, char *out) {
 }
 
 /* strtod knows more than numbers (hexadecimal, "inf", "nan", leading white space): only characters of a decimal number
- * are let through. */
+ * are let through. No NUL is needed behind the text. 63 characters at most; *out is untouched when the answer is
+ * false. */
 bool plait_parse_double(const char *text, size_t n, double *out) {
     char number[64], *end;
     if (n == 0 || n >= sizeof number) return false;
@@ -197,7 +203,7 @@ bool plait_parse_double(const char *text, size_t n, double *out) {
 }
 
 /* The first unit of the list with this suffix counts; a list without "" demands one. 30 digits are more than any double
- * tells apart. */
+ * tells apart. Suffixes are compared with their case. */
 bool plait_parse_scaled(const char *text, const plait_unit *units, double *out) {
     size_t digits = strspn(text, "0123456789.");
     double number;
@@ -210,6 +216,7 @@ bool plait_parse_scaled(const char *text, const plait_unit *units, double *out) 
     return false;
 }
 
+/* KiB and KB differ, as the standards have it: 1024 and 1000. */
 bool plait_parse_bytes(const char *text, double *out) {
     static const plait_unit units[] = {{"", 1},
                                        {"B", 1},
@@ -244,8 +251,8 @@ void plait_strbuf_inherit(plait_strbuf *s, const plait_strbuf *other) {
     if (s->status == PLAIT_OK) s->status = other->status;
 }
 
-/* The failure happened earlier and maybe in another function: its message is made here, where somebody will look at
- * it. */
+/* The failure happened earlier and maybe in another function: its message is made here, where somebody will look at it.
+ * OK sets no message. */
 plait_status plait_strbuf_status(const plait_strbuf *s) {
     if (s->status == PLAIT_LIMIT)
         return plait_error(PLAIT_LIMIT, "text: longer than the limit of %zu bytes", s->max_bytes);
@@ -253,8 +260,8 @@ plait_status plait_strbuf_status(const plait_strbuf *s) {
     return s->status;
 }
 
-/* A buffer to which nothing was appended still gives a string, the empty one, which takes an allocation and may
- * fail. */
+/* A buffer to which nothing was appended still gives a string, the empty one, which takes an allocation and may fail.
+ * The caller frees it; the buffer is empty afterwards and can be used again. NULL leaves the text to deinit. */
 char *plait_strbuf_take(plait_strbuf *s) {
     if (s->status == PLAIT_OK && !s->bytes) reserve(s, 0);
     if (s->status != PLAIT_OK) return NULL;

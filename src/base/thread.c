@@ -14,7 +14,8 @@
 
 /* Signals are blocked around the creation, because a thread inherits the mask of its creator: blocking them in the new
  * thread itself would leave a moment in which a handler of the program runs there. The caller's mask is as before. The
- * name is set from outside, best effort; a name too long only stays away. */
+ * name is set from outside, best effort; a name too long only stays away. A want of threads is reported as one of
+ * memory, which it is nearly always: stacks, or the limit on processes. */
 plait_status plait_thread_start(plait_thread *thread, const char *name, void *(*entry)(void *),
                                 void *argument) {
     sigset_t all, before;
@@ -37,11 +38,13 @@ void plait_thread_join(plait_thread *thread) {
 /* Both kinds of set are arrays of words, least number first: the system's of unsigned long. */
 _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "words of a set are the system's");
 
+/* An empty set where the system has more processors than the set holds; plait_os_processors then counts one. */
 void plait_thread_processors(plait_cpuset *out) {
     *out = (plait_cpuset){0};
     if (sched_getaffinity(0, sizeof *out, (cpu_set_t *)out) != 0) *out = (plait_cpuset){0};
 }
 
+/* NULL is the calling thread. UNSUPPORTED and no failure of the whole: an unbound thread computes the same bytes. */
 plait_status plait_thread_bind(const plait_thread *thread, const plait_cpuset *processors) {
     const cpu_set_t *set = (const cpu_set_t *)processors;
     int error = 0;
@@ -64,6 +67,8 @@ bool plait_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeou
     return !(r < 0 && errno == ETIMEDOUT);
 }
 
+/* Wakes at most n waiters of this process; INT32_MAX is all of them. The word was changed before, or a waiter would go
+ * back to sleep. */
 void plait_futex_wake(_Atomic uint32_t *word, int32_t n) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }

@@ -46,7 +46,8 @@ static plait_status check_neighbours(const plait_gguf_tensor *a, const plait_ggu
                        a->name, a->offset_bytes, end, b->name, b->offset_bytes);
 }
 
-/* Tensors usually lie in the order of the list, which needs no sorting and no memory. */
+/* Tensors usually lie in the order of the list, which needs no sorting and no memory. n log n at worst. Tensors that
+ * share their data are refused as overlapping. */
 static plait_status check_overlaps(const plait_gguf_tensor *tensors, size_t n) {
     bool sorted = true;
     for (size_t i = 1; i < n && sorted; i++) sorted = tensors[i - 1].offset_bytes < tensors[i].offset_bytes;
@@ -64,7 +65,9 @@ static plait_status check_overlaps(const plait_gguf_tensor *tensors, size_t n) {
     return status;
 }
 
-/* Parts glued together with cat open as the first one and lose the rest: the next header gives them away. */
+/* Parts glued together with cat open as the first one and lose the rest: the next header gives them away. Looked for at
+ * the end of the data and at the end with padding, since writers differ in whether they pad the last tensor. Anything
+ * else behind the data is ignored. */
 static plait_status check_tail(const plait_gguf_source *source, const plait_gguf_tensor *tensors, size_t n) {
     uint64_t end = source->info.data_offset_bytes, size = source->info.size_bytes, padded;
     for (size_t i = 0; i < n; i++)

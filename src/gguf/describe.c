@@ -1,5 +1,8 @@
 /* Fills a description from metadata and tensor list. Not here: printing. Invariant: nothing that a file says is
- * trusted to make sense; what does not becomes a line of `problems`, and the fact stays empty. */
+ * trusted to make sense; what does not becomes a line of `problems`, and the fact stays empty.
+ *
+ * What is described is the file, not a model: an architecture that is not known here is described like any other, by
+ * the keys that its name leads to. */
 #include "gguf/describe.h"
 
 #include "gguf/internal.h"
@@ -45,7 +48,8 @@ static plait_status add_problem(plait_gguf_description *d, const char *text) {
 
 /* ---- facts ---- */
 
-/* Every value an integer of at least 0; an empty array says nothing and is not accepted. */
+/* Every value an integer of at least 0; an empty array says nothing and is not accepted. Serves scalars and arrays,
+ * since a scalar is an array of one. */
 static bool each_is_count(const plait_gguf_value *v) {
     uint64_t number;
     for (uint64_t i = 0; i < v->count; i++)
@@ -53,7 +57,8 @@ static bool each_is_count(const plait_gguf_value *v) {
     return v->count > 0;
 }
 
-/* Whether a value is what its fact promises, so that printers and callers need not look again. */
+/* Whether a value is what its fact promises, so that printers and callers need not look again. An integer is no float
+ * here: a REAL that was written as an integer is worth a line. */
 static bool fits(const plait_gguf_value *v, fact_kind kind) {
     switch (kind) {
     case KIND_TEXT: return v->type == PLAIT_GGUF_STRING;
@@ -76,7 +81,9 @@ static const char *full_key(plait_gguf_description *d, plait_gguf_string archite
     return text;
 }
 
-/* Looks up every fact of the list. The architecture comes first, for it is part of the other keys. */
+/* Looks up every fact of the list. The architecture comes first, for it is part of the other keys. A key that begins
+ * with a dot belongs to the architecture: ".block_count" is "llama.block_count". An architecture that is missing leaves
+ * such keys unfound. */
 static plait_status read_facts(plait_gguf_description *d) {
     plait_gguf_string architecture = {"", 0};
     char problem[256];
@@ -109,7 +116,8 @@ static uint64_t number_of(const plait_gguf_description *d, plait_gguf_fact fact)
 }
 
 /* Files of older converters have no key length; then it is the embedding's share of a head. Layers without attention
- * state 0 heads, so the first layer that has some counts. */
+ * state 0 heads, so the first layer that has some counts. Only for the description; what the model uses is read by
+ * model/ under its own checks. */
 static void derive_head_size(plait_gguf_description *d) {
     uint64_t width = number_of(d, PLAIT_GGUF_FACT_EMBEDDING_LENGTH), heads = 0;
     const plait_gguf_value *each = d->facts[PLAIT_GGUF_FACT_HEADS];
@@ -120,7 +128,7 @@ static void derive_head_size(plait_gguf_description *d) {
 
 /* ---- tokenizer ---- */
 
-/* The token list is what counts; the stated size serves files without one. */
+/* The token list is what counts; the stated size serves files without one. 0 when neither is there or right. */
 static void read_vocabulary(plait_gguf_description *d, const char *size_key) {
     const plait_gguf_value *tokens = plait_gguf_find(d->gguf, "tokenizer.ggml.tokens");
     const plait_gguf_value *size = plait_gguf_find(d->gguf, size_key);
@@ -144,7 +152,8 @@ static bool special_name(plait_gguf_string key, plait_gguf_string *out) {
 }
 
 /* All special tokens, whatever their names: models add new ones, and none is worth a line of code here. An id outside
- * the vocabulary is listed and named as a problem, for somebody would use it as an index. */
+ * the vocabulary is listed and named as a problem, for somebody would use it as an index. Two passes: the count first,
+ * so the list is one allocation. */
 static plait_status read_specials(plait_gguf_description *d) {
     plait_gguf_special s;
     char problem[256], shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -186,7 +195,9 @@ static int larger_first(const void *a, const void *b) {
     return x->type_number < y->type_number ? -1 : x->type_number > y->type_number;
 }
 
-/* Room for every known type and one more row, in which all unknown ones are counted under the first number seen. */
+/* Room for every known type and one more row, in which all unknown ones are counted under the first number seen.
+ * Unknown types count as tensors but neither as parameters nor as bytes, of which nothing is known. The arena's zeroes
+ * are the counters' start; rows in use are moved to the front in place. */
 static plait_status sum_types(plait_gguf_description *d) {
     plait_gguf_type_sum *sums = plait_arena_alloc(&d->arena, PLAIT_DTYPE_LIMIT + 1, sizeof *sums);
     if (!sums) return plait_error_memory("description", 0);
@@ -227,7 +238,8 @@ static plait_status find_missing(plait_gguf_description *d, const plait_gguf_nee
 /* ---- the whole ---- */
 
 /* The passes in the order in which they need each other: facts before tokens (the architecture names the vocabulary's
- * key), tokens before special ids. */
+ * key), tokens before special ids. A file whose tensors do not fit is described all the same: what is wrong is the
+ * first line of problems. */
 static plait_status fill(plait_gguf_description *d, const plait_gguf_needs *needs) {
     plait_gguf_string architecture = {"", 0};
     for (size_t i = 0; i < plait_gguf_part_count(d->gguf); i++)

@@ -42,8 +42,8 @@ static void title(plait_strbuf *out, const char *text) {
     plait_strbuf_printf(out, "%-*s", TITLE_WIDTH, text);
 }
 
-/* 134515008 as "134.5 M". Powers of 1000, as people count parameters; bytes have powers of 1024
- * (plait_strbuf_bytes). */
+/* 134515008 as "134.5 M". Powers of 1000, as people count parameters; bytes have powers of 1024 (plait_strbuf_bytes).
+ * Three significant digits from 1000 on, exact below. */
 static void append_count(plait_strbuf *out, uint64_t n) {
     static const char units[] = " KMGTPE";
     double value = (double)n;
@@ -66,7 +66,7 @@ static bool all_equal(const plait_gguf_value *v, uint64_t *out) {
     return true;
 }
 
-/* The value of a fact, and in words where the number alone says little. */
+/* The value of a fact, and in words where the number alone says little. A number that has no name is printed alone. */
 static void fact_text(const plait_gguf_description *d, int fact, plait_strbuf *out) {
     const plait_gguf_value *v = d->facts[fact];
     uint64_t number = 0;
@@ -123,7 +123,7 @@ static void tokenizer_text(const plait_gguf_description *d, plait_strbuf *out) {
 }
 
 /* The sum, then a line for each element type. Types are sorted by bytes: what dominates stands first. Unknown types
- * have no bits each, for their bytes are not known. */
+ * have no bits each, for their bytes are not known. The average is over all weights of known types, norms included. */
 static void tensors_text(const plait_gguf_description *d, plait_strbuf *out) {
     title(out, "parameters");
     append_count(out, d->n_parameters);
@@ -144,7 +144,8 @@ static void tensors_text(const plait_gguf_description *d, plait_strbuf *out) {
     }
 }
 
-/* A line for each item; items may quote the file, so they are printed as its texts are. */
+/* A line for each item; items may quote the file, so they are printed as its texts are. PLAIT_ERROR_BYTES bounds an
+ * item, which no message exceeds. */
 static void list_text(const char *what, const char *const *items, size_t n, plait_strbuf *out) {
     for (size_t i = 0; i < n; i++) {
         title(out, what);
@@ -204,8 +205,8 @@ static void types_json(const plait_gguf_description *d, plait_strbuf *out) {
     plait_strbuf_append_char(out, ']');
 }
 
-/* Facts under their names in lower case, as describe.h lists them; missing ones are left out. Lists for each layer
- * fit whole: no model has a thousand layers. */
+/* Facts under their names in lower case, as describe.h lists them; missing ones are left out. Lists for each layer fit
+ * whole: no model has a thousand layers. A fact that was cut is not marked as such. */
 static void facts_json(const plait_gguf_description *d, plait_strbuf *out) {
     for (int i = 0; i < PLAIT_GGUF_FACTS; i++) {
         if (!d->facts[i]) continue;
@@ -228,7 +229,8 @@ static void list_json(const char *name, const char *const *items, size_t n, plai
     plait_strbuf_append_char(out, ']');
 }
 
-/* Programs rely on these names: they are added to, never renamed. */
+/* Programs rely on these names: they are added to, never renamed. Everything is there for every file but facts, head
+ * size and vocabulary, which are left out where the file does not tell. */
 void plait_gguf_description_json(const plait_gguf_description *d, plait_strbuf *out) {
     plait_strbuf_append(out, "{\"file\":");
     plait_strbuf_json_string(out, plait_gguf_path(d->gguf));

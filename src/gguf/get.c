@@ -9,7 +9,7 @@
 
 /* ---- the file ---- */
 
-/* Facts of the first part stand for the file. */
+/* Facts of the first part stand for the file. Parts of one file may in theory differ; nothing depends on it. */
 uint32_t plait_gguf_version(const plait_gguf *gguf) {
     return gguf->sources[0].version;
 }
@@ -52,7 +52,8 @@ bool plait_gguf_string_is(plait_gguf_string string, const char *text) {
 /* ---- elements ---- */
 
 /* Every integer fits a sign and 64 bits of magnitude; this is the one place that knows all types. Values are aligned
- * and in host byte order (read_fixed of parse.c), so the casts are right. False: no integer, or no such element. */
+ * and in host byte order (read_fixed of parse.c), so the casts are right. False: no integer, or no such element. A
+ * scalar is element 0 of its value. Bools and floats are no integers. */
 static bool integer_elem(const plait_gguf_value *v, uint64_t i, bool *out_negative, uint64_t *out_bits) {
     int64_t s;
     if (i >= v->count) return false;
@@ -84,6 +85,7 @@ static bool is_float(plait_gguf_type type) {
     return type == PLAIT_GGUF_F32 || type == PLAIT_GGUF_F64;
 }
 
+/* *out stays untouched when the answer is false, as with all three. */
 bool plait_gguf_elem_u64(const plait_gguf_value *value, uint64_t index, uint64_t *out) {
     bool negative = false;
     uint64_t bits = 0;
@@ -124,7 +126,8 @@ static plait_status missing(const plait_gguf *gguf, const char *key) {
     return plait_error(PLAIT_NOT_FOUND, "%s: metadata \"%s\" is missing", plait_gguf_path(gguf), key);
 }
 
-/* CORRUPT, not INVALID_ARGUMENT: the caller asked for what the format says, and the file has something else. */
+/* CORRUPT, not INVALID_ARGUMENT: the caller asked for what the format says, and the file has something else. `expected`
+ * names a kind and not one type, since an integer getter takes any integer type that holds the number. */
 static plait_status wrong_type(const plait_gguf *gguf, const char *key, const char *expected,
                                const plait_gguf_value *found) {
     if (found->type == PLAIT_GGUF_ARRAY)
@@ -156,7 +159,8 @@ static plait_status integer_in(const plait_gguf *gguf, const char *key, const pl
                        plait_gguf_path(gguf), key, min, max, bits);
 }
 
-/* The integer getters differ only in their range. */
+/* The integer getters differ only in their range. The message of a number out of range gives the range of the caller's
+ * type and not of the stored one. */
 static plait_status get_integer(const plait_gguf *gguf, const char *key, int64_t min, uint64_t max,
                                 uint64_t *out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -229,7 +233,8 @@ plait_status plait_gguf_get_string(const plait_gguf *gguf, const char *key, plai
     return PLAIT_OK;
 }
 
-/* The element type must be the very one: the caller goes on to read the data through a pointer of that type. */
+/* The element type must be the very one: the caller goes on to read the data through a pointer of that type. An empty
+ * array passes whatever its element type, as there is nothing to read. */
 plait_status plait_gguf_get_array(const plait_gguf *gguf, const char *key, plait_gguf_type elem_type,
                                   const plait_gguf_value **out) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -261,7 +266,8 @@ GETTER_OR(f64, double)
 GETTER_OR(bool, bool)
 
 /* Finds a value that is one scalar or an array of at least n; `right` tells the element types allowed. Arrays longer
- * than n are accepted, since files of models that were cut keep the numbers of all layers. */
+ * than n are accepted, since files of models that were cut keep the numbers of all layers. The caller has looked the
+ * key up already to judge its type; the second look-up keeps all messages in one place. */
 static plait_status find_each(const plait_gguf *gguf, const char *key, size_t n, bool right,
                               const char *expected) {
     const plait_gguf_value *v = plait_gguf_find(gguf, key);
@@ -333,7 +339,8 @@ plait_status plait_gguf_get_tensor(const plait_gguf *gguf, const char *name, con
     return PLAIT_OK;
 }
 
-/* For memory and streams the range is not mapped, and nothing happens. */
+/* For memory and streams the range is not mapped, and nothing happens. Weights that were packed elsewhere are not read
+ * again: without this their pages would count as memory of the process for the life of the model. */
 void plait_gguf_forget_pages(const plait_gguf *gguf, const plait_gguf_tensor *tensor) {
     plait_file_release_range(&gguf->sources[tensor->part].file, tensor->offset_bytes, tensor->size_bytes);
 }

@@ -22,7 +22,8 @@
 
 /* ---- life ---- */
 
-/* Gives back whatever of a source there is; `bytes` is borrowed from one of the others. */
+/* Gives back whatever of a source there is; `bytes` is borrowed from one of the others. Only one of file and copy is
+ * set; closing the other, zeroed one does nothing. */
 static void source_deinit(plait_gguf_source *source) {
     plait_file_close(&source->file);
     free(source->copy);
@@ -68,7 +69,8 @@ void plait_gguf_release(plait_gguf *gguf) {
 
 /* ---- sources ---- */
 
-/* Appends a source with a copy of path; its bytes are not set yet. */
+/* Appends a source with a copy of path; its bytes are not set yet. Growing moves the sources, so nobody may keep a
+ * pointer to one across a call of this. */
 static plait_status add_source(plait_gguf *gguf, const char *path, plait_gguf_source **out) {
     PLAIT_TRY(plait_grow(&gguf->sources, &gguf->sources_capacity, gguf->n_sources + 1, sizeof *gguf->sources,
                          PLAIT_GGUF_MAX_PARTS, "parts"));
@@ -80,7 +82,8 @@ static plait_status add_source(plait_gguf *gguf, const char *path, plait_gguf_so
     return PLAIT_OK;
 }
 
-/* Appends a source with the bytes of a file, mapped unless the caller asked for reading. */
+/* Appends a source with the bytes of a file, mapped unless the caller asked for reading. device and inode are the
+ * file's identity, by which models share weights. */
 static plait_status add_file(plait_gguf *gguf, const char *path) {
     plait_gguf_source *source = NULL;
     PLAIT_TRY(add_source(gguf, path, &source));
@@ -102,7 +105,8 @@ typedef struct split_facts {
     uint64_t n_tensors; /* of all parts; UINT64_MAX when not stated */
 } split_facts;
 
-/* An integer of any type; writers of parts differ in which one they choose. */
+/* An integer of any type; writers of parts differ in which one they choose. A negative number is refused with the same
+ * message as a wrong type. */
 static plait_status read_fact(const plait_gguf_meta *meta, const char *key, uint64_t otherwise,
                               uint64_t *out) {
     const plait_gguf_value *value = plait_gguf_meta_find(meta, key);
@@ -114,7 +118,8 @@ static plait_status read_fact(const plait_gguf_meta *meta, const char *key, uint
     return PLAIT_OK;
 }
 
-/* split.no counts from 0, the numbers in file names from 1: all messages use the latter. */
+/* split.no counts from 0, the numbers in file names from 1: all messages use the latter. A count of 1 is a whole file
+ * that some tool has named as a split one. */
 static plait_status read_split_facts(const plait_gguf_meta *meta, split_facts *out) {
     split_facts facts = {0};
     PLAIT_TRY(read_fact(meta, "split.count", 0, &facts.count));
@@ -141,7 +146,8 @@ static bool five_digits(const char *text, unsigned *out) {
     return true;
 }
 
-/* Takes PREFIX-00002-of-00003.gguf apart: the length of PREFIX, 2 and 3. PREFIX must not be empty. */
+/* Takes PREFIX-00002-of-00003.gguf apart: the length of PREFIX, 2 and 3. PREFIX must not be empty. Only the end of the
+ * name is looked at, so folders with such names do no harm. */
 static bool parse_part_name(const char *path, size_t *out_prefix, unsigned *out_number, unsigned *out_count) {
     enum { TAIL = sizeof "-00001-of-00001.gguf" - 1 };
     size_t n = strlen(path);
@@ -210,7 +216,8 @@ static plait_status first_part_path(const char *path, size_t prefix, uint64_t co
 }
 
 /* Checks that the name of a part agrees with what the part says. Only names lead to the other parts; one that was
- * renamed is refused here, and not by a part that seems to be missing. */
+ * renamed is refused here, and not by a part that seems to be missing. *out_prefix is the length of what all names of
+ * the parts begin with, folder included. */
 static plait_status check_part_name(const char *path, const split_facts *facts, size_t *out_prefix) {
     unsigned number, count;
     if (!parse_part_name(path, out_prefix, &number, &count))
@@ -228,7 +235,8 @@ static plait_status check_part_name(const char *path, const split_facts *facts, 
 
 /* ---- opening ---- */
 
-/* The last step of every open: proves the data's ranges, then hands out addresses. */
+/* The last step of every open: proves the data's ranges, then hands out addresses. `bytes` of tensors stay NULL in a
+ * file opened for its metadata alone; nothing may read data there. */
 static plait_status finish(plait_gguf *gguf) {
     if (gguf->options.metadata_only) return PLAIT_OK;
     PLAIT_TRY(plait_gguf_check_tensors(gguf));
@@ -240,7 +248,8 @@ static plait_status finish(plait_gguf *gguf) {
 }
 
 /* Opens what lies at path. A part that is not the first sets *out_first (the caller frees) and stops. `through` is the
- * part by which this first one was found, or NULL. */
+ * part by which this first one was found, or NULL. single_part opens a part as if it were whole, for tools that look at
+ * one; its tensors are those of the part. */
 static plait_status fill_from_file(plait_gguf *gguf, const char *path, const char *through,
                                    char **out_first) {
     split_facts facts = {0};
@@ -277,6 +286,7 @@ static plait_status open_path(plait_gguf **out, const char *path, const char *th
     return status;
 }
 
+/* Two tries at most: through a later part to the first one. The later part is opened again among the others. */
 plait_status plait_gguf_open(plait_gguf **out_gguf, const char *path, const plait_gguf_options *options) {
     char *first = NULL, *again = NULL;
     PLAIT_TRY(open_path(out_gguf, path, NULL, options, &first));
@@ -304,7 +314,7 @@ static plait_status fill_from_bytes(plait_gguf *gguf) {
 }
 
 /* Borrows the caller's bytes, or copies them to where tensor data is aligned. 16 bytes is what plait_gguf_tensor.bytes
- * promises, as far as the file's alignment goes. */
+ * promises, as far as the file's alignment goes. Borrowed bytes must outlive the plait_gguf. */
 static plait_status set_memory(plait_gguf_source *source, const void *bytes, size_t size_bytes) {
     source->bytes = bytes;
     source->info.size_bytes = size_bytes;
@@ -333,7 +343,9 @@ plait_status plait_gguf_open_memory(plait_gguf **out_gguf, const void *bytes, si
 }
 
 /* Reads to the end: a short read means nothing, only a read of 0 bytes is the end. The magic is looked at as soon as 8
- * bytes are there: a wrong stream of gigabytes is refused at once. */
+ * bytes are there: a wrong stream of gigabytes is refused at once. The buffer is given to the source even after a
+ * failure, which frees it with everything else. A stream has no length to ask for, so the buffer doubles, which copies
+ * a byte about once on average. */
 static plait_status read_stream(plait_gguf_source *source, plait_gguf_read_fn read, void *user,
                                 uint64_t max_bytes) {
     enum { CHUNK = 1 << 16, HEAD = 8 };

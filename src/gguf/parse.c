@@ -12,7 +12,11 @@
  *   n_tensors times   string name  u32 rank   u64 dims[rank]  u32 element type  u64 offset
  *   zeros up to the alignment, then data; offsets count from here and are multiples of the alignment
  *
- *   string: u64 length, bytes.  array: u32 element type, u64 count, elements.  bool: one byte, 0 or 1 */
+ *   string: u64 length, bytes.  array: u32 element type, u64 count, elements.  bool: one byte, 0 or 1
+ *
+ * Invariant: nothing of the header is believed before it was compared with the bytes that are left. Strings and aligned
+ * arrays are borrowed from the file; only tables and unaligned arrays take memory, all of it owned by the plait_gguf or
+ * by `meta`, so a failure anywhere frees nothing itself. */
 #include "gguf/internal.h"
 
 #include "base/alloc.h"
@@ -31,6 +35,8 @@
 enum {
     OLDEST_VERSION = 2,
     NEWEST_VERSION = 3,
+    /* The least that one of each can take in a file: a stated count is refused at once when that many cannot be there,
+     * so a header of 24 bytes cannot ask for a table of 2^63 rows. */
     LEAST_ENTRY_BYTES = 8 + 1 + 4 + 1,      /* key length, key, type, value */
     LEAST_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8, /* name length, name, rank, type, offset */
     LEAST_STRING_BYTES = 8,
@@ -59,7 +65,8 @@ size_t plait_gguf_type_bytes(plait_gguf_type type) {
 
 /* ---- texts ---- */
 
-/* The room left is checked for the longest piece (4 bytes: a character or an escape) and "...". */
+/* The room left is checked for the longest piece (4 bytes: a character or an escape) and "...". For messages: texts of
+ * a file may hold anything, and a message must stay one printable line. Returns `out`. */
 const char *plait_gguf_shown(plait_gguf_string text, char out[PLAIT_GGUF_SHOWN_BYTES]) {
     size_t used = 0;
     for (size_t i = 0; i < text.length;) {
@@ -84,7 +91,8 @@ const char *plait_gguf_shown(plait_gguf_string text, char out[PLAIT_GGUF_SHOWN_B
 }
 
 /* What every name in a file has to be: not empty, not too long, UTF-8, and free of control bytes, so that it can be
- * printed, used as a C string (tensor names) and compared by bytes. `what` opens the message. */
+ * printed, used as a C string (tensor names) and compared by bytes. `what` opens the message. Bytes 0x80 to 0x9F as
+ * characters (C1 controls) are let through here: names are escaped where they are printed. */
 static plait_status check_text(const char *what, plait_gguf_string text, size_t max_bytes) {
     char shown[PLAIT_GGUF_SHOWN_BYTES];
     if (text.length == 0) return plait_error(PLAIT_CORRUPT, "%s is empty", what);
@@ -136,7 +144,7 @@ static plait_status cut(const plait_gguf_cursor *c, const char *what, uint64_t n
 }
 
 /* Copies n bytes out; fields of a file lie at any address, so nothing is read through a cast pointer. A failed read
- * does not move the cursor, so the message has the place of the field. */
+ * does not move the cursor, so the message has the place of the field. `what` names the field in the message. */
 static inline plait_status take(plait_gguf_cursor *c, void *out, size_t n, const char *what) {
     if (bytes_left(c) < n) return cut(c, what, n);
     memcpy(out, c->bytes + c->at, n);
@@ -157,7 +165,8 @@ static inline plait_status take_string(plait_gguf_cursor *c, plait_gguf_string *
 /* ---- values ---- */
 
 /* `count` values of a fixed-size type: one range check, and a look at bools. With an arena, *out_data is where they
- * lie, aligned. The look at bools is for the pass without an arena: the bytes are the same the second time. */
+ * lie, aligned. The look at bools is for the pass without an arena: the bytes are the same the second time. type has a
+ * size, which the callers have checked. */
 static plait_status read_fixed(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_type type, uint64_t count,
                                const void **out_data) {
     size_t each = plait_gguf_type_bytes(type);
@@ -202,7 +211,8 @@ static plait_status read_strings(plait_gguf_cursor *c, plait_arena *arena, uint6
 }
 
 /* One array after its type number; nested arrays recurse, at most PLAIT_GGUF_MAX_DEPTH deep. Without an arena it is
- * only checked; *out is written with one. */
+ * only checked; *out is written with one. An array of arrays states its elements' type in each of them, so the types
+ * may differ from one to the next. */
 static plait_status read_array(plait_gguf_cursor *c, plait_arena *arena, int depth, plait_gguf_value *out) {
     uint32_t elem_type = 0;
     uint64_t count = 0;
@@ -239,7 +249,8 @@ static plait_status read_array(plait_gguf_cursor *c, plait_arena *arena, int dep
     return PLAIT_OK;
 }
 
-/* One value after its type number. A scalar is stored as an array of one, so readers know a single layout. */
+/* One value after its type number. A scalar is stored as an array of one, so readers know a single layout. NULL arena:
+ * only checked, and `out` may be NULL too. */
 static plait_status read_value(plait_gguf_cursor *c, plait_arena *arena, uint32_t type,
                                plait_gguf_value *out) {
     if (type == PLAIT_GGUF_ARRAY) return read_array(c, arena, 1, out);
@@ -269,7 +280,8 @@ const plait_gguf_value *plait_gguf_meta_find(const plait_gguf_meta *meta, const 
 }
 
 /* One entry: key, type, value. The value is checked from a copy of the cursor first and built from the other. The first
- * pass has proved everything, so the second can fail for want of memory only. */
+ * pass has proved everything, so the second can fail for want of memory only. The map borrows the key's bytes from the
+ * file. An entry that failed is in the arena in part, which goes with the whole. */
 static plait_status read_entry(plait_gguf_cursor *c, plait_arena *arena, plait_gguf_meta *meta) {
     plait_gguf_entry entry = {0};
     char shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -328,7 +340,8 @@ static plait_status read_alignment(const plait_gguf_meta *meta, uint32_t *out) {
 
 /* ---- tensors ---- */
 
-/* Fills nothing on failure that a caller would use: it gives the tensor up. */
+/* Fills nothing on failure that a caller would use: it gives the tensor up. Shared with the writer, so that a tensor
+ * that can be written can be read. Rank 0 is a scalar, one element. */
 plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
     int64_t n = 1;
     /* The product of the dims must fit before anything is derived from it: a product that wraps would pass for a
@@ -359,7 +372,8 @@ plait_status plait_gguf_measure_tensor(plait_gguf_tensor *t) {
 }
 
 /* What follows a tensor's name. Dims are u64 in the file: one above 2^63 comes out negative, and
- * plait_gguf_measure_tensor refuses it. */
+ * plait_gguf_measure_tensor refuses it. `only_look`: unknown element types are kept with their number and no size, as a
+ * tool that describes a file wants them. */
 static plait_status read_tensor_shape(plait_gguf_cursor *c, bool only_look, plait_gguf_tensor *t) {
     uint32_t rank = 0;
     PLAIT_TRY(take(c, &rank, sizeof rank, "the number of dims"));
@@ -377,7 +391,8 @@ static plait_status read_tensor_shape(plait_gguf_cursor *c, bool only_look, plai
     return plait_gguf_measure_tensor(t);
 }
 
-/* One tensor of the list, appended to gguf. The name is copied, for the file's own has no NUL behind it. */
+/* One tensor of the list, appended to gguf. The name is copied, for the file's own has no NUL behind it. Offsets are
+ * checked later: the start of the data is known only behind the last tensor of the list. */
 static plait_status read_tensor(plait_gguf *gguf, size_t part, plait_gguf_cursor *c) {
     plait_gguf_tensor tensor = {.part = (uint32_t)part};
     plait_gguf_string name;
@@ -416,7 +431,8 @@ static plait_status read_tensors(plait_gguf *gguf, size_t part, plait_gguf_curso
     return PLAIT_OK;
 }
 
-/* Turns offsets from the start of the data into offsets from the start of the file. */
+/* Turns offsets from the start of the data into offsets from the start of the file. Whether the data is there is not
+ * asked here but in check.c, which a file that is only looked at never reaches. */
 static plait_status place_tensors(plait_gguf *gguf, plait_gguf_source *source, uint64_t header_bytes) {
     uint64_t start;
     if (!plait_align_u64(header_bytes, source->alignment, &start))
@@ -437,6 +453,8 @@ static plait_status place_tensors(plait_gguf *gguf, plait_gguf_source *source, u
 
 /* ---- the whole header ---- */
 
+/* n may be anything; a stream is checked by its first 8 bytes. A file that ends inside of the magic is compared as far
+ * as it goes, so that a cut GGUF file is called cut and not foreign. */
 plait_status plait_gguf_check_magic(const unsigned char *bytes, uint64_t n) {
     uint32_t version = 0;
     if (n == 0) return plait_error(PLAIT_CORRUPT, "file is empty, expected a GGUF file");
@@ -459,7 +477,8 @@ plait_status plait_gguf_check_magic(const unsigned char *bytes, uint64_t n) {
                        version < OLDEST_VERSION ? "old" : "new", OLDEST_VERSION, NEWEST_VERSION);
 }
 
-/* The four pieces of a header in file order. Counts come before everything they count. */
+/* The four pieces of a header in file order. Counts come before everything they count. `meta` is filled also when a
+ * later piece fails, and is the caller's to release. */
 static plait_status parse_header(plait_gguf *gguf, size_t part, plait_gguf_meta *meta) {
     plait_gguf_source *source = &gguf->sources[part];
     plait_gguf_cursor c = {.bytes = source->bytes, .size_bytes = source->info.size_bytes, .at = 8};

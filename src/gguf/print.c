@@ -54,6 +54,7 @@ static size_t append_plain_char(plait_gguf_string text, size_t i, plait_strbuf *
     return n;
 }
 
+/* max_bytes counts bytes of the text and not of the output; a character is never cut. */
 void plait_gguf_plain_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *out) {
     size_t i = 0;
     while (i < text.length && i < max_bytes) i += append_plain_char(text, i, out);
@@ -79,7 +80,8 @@ static void json_text(plait_gguf_string text, size_t max_bytes, plait_strbuf *ou
     plait_strbuf_json_string_n(out, text.bytes, n);
 }
 
-/* Nine digits always suffice for a float32; printing the float64 it widens to would show digits that nobody wrote. */
+/* Nine digits always suffice for a float32; printing the float64 it widens to would show digits that nobody wrote.
+ * `out` has room for 32 bytes. Not for NaN, which equals nothing: callers sort it out before. */
 void plait_gguf_format_f32(float value, char *out) {
     for (int digits = 1; digits <= 9; digits++) {
         plait_format(out, 32, "%.*g", digits, (double)value);
@@ -88,7 +90,8 @@ void plait_gguf_format_f32(float value, char *out) {
 }
 
 /* Any fixed-size element. JSON has no word for NaN and infinities. Whole numbers below 1e15 print without exponent: a
- * rope base of 10000 is read as a number, not decoded. */
+ * rope base of 10000 is read as a number, not decoded. Integers are tried first, since every integer type answers
+ * elem_u64 or elem_i64, whichever fits. */
 static void append_number(const plait_gguf_value *v, uint64_t i, bool json, plait_strbuf *out) {
     char text[32] = "";
     double real = 0;
@@ -126,7 +129,8 @@ static void elem_text(const plait_gguf_value *v, uint64_t i, const plait_gguf_pr
         append_number(v, i, false, out);
 }
 
-/* Only as many elements are looked at as are printed: a vocabulary of a million strings costs eight. */
+/* Only as many elements are looked at as are printed: a vocabulary of a million strings costs eight. Nested arrays have
+ * the same limit each, so at most limit^depth elements are printed. */
 void plait_gguf_value_text(const plait_gguf_value *v, const plait_gguf_print_limits *limits,
                            plait_strbuf *out) {
     size_t most = max_elems(limits);
@@ -161,6 +165,7 @@ static void value_json(const plait_gguf_value *v, const plait_gguf_print_limits 
     if (array) plait_strbuf_append_char(out, ']');
 }
 
+/* True when something was left out, which a consumer has to know: half a vocabulary looks like a whole one. */
 bool plait_gguf_value_json(const plait_gguf_value *value, const plait_gguf_print_limits *limits,
                            plait_strbuf *out) {
     bool cut = false;
@@ -222,7 +227,8 @@ static void type_text(const plait_gguf_tensor *t, char out[24]) {
         snprintf(out, 24, "type %u", t->type_number);
 }
 
-/* Columns are as wide as their longest entry; a few names longer than 60 bytes push their own line only. */
+/* Columns are as wide as their longest entry; a few names longer than 60 bytes push their own line only. Two passes
+ * over the list, which is in memory: the first measures. */
 void plait_gguf_tensors_text(const plait_gguf *gguf, plait_strbuf *out) {
     char dims[96], type[24];
     int width = 4, dims_width = 4;

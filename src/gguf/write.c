@@ -17,6 +17,8 @@
 
 enum { FILL_BYTES = 1 << 18, HEAD_BYTES = 24 };
 
+/* `bytes` wins over `fill` where both are given. dtype, dims and size are final when the tensor is added; the offset is
+ * not. */
 typedef struct writer_tensor {
     plait_gguf_tensor info; /* name borrowed from the arena; bytes borrowed from the caller, or NULL */
     plait_gguf_fill_fn fill;
@@ -58,7 +60,8 @@ void plait_gguf_writer_destroy(plait_gguf_writer *w) {
     free(w);
 }
 
-/* Versions 2 and 3 have the same layout on a little-endian machine. */
+/* Versions 2 and 3 have the same layout on a little-endian machine. Version 1 had 32-bit counts and is neither written
+ * nor read. */
 plait_status plait_gguf_writer_set_version(plait_gguf_writer *w, uint32_t version) {
     if (version != 2 && version != 3)
         return plait_error(PLAIT_INVALID_ARGUMENT, "GGUF writer: version %u, expected 2 or 3", version);
@@ -107,7 +110,8 @@ static plait_status check_bools(const plait_gguf_value *value) {
 static plait_status put_array(plait_strbuf *s, const plait_gguf_value *value, int depth);
 
 /* The elements of a value, without types and count. Multiplication is checked although the values are in memory: a
- * caller's count may be wrong, and reading by it would be worse than refusing. */
+ * caller's count may be wrong, and reading by it would be worse than refusing. Strings are not checked for UTF-8,
+ * neither here nor by the reader: only keys and names are. */
 static plait_status put_elems(plait_strbuf *s, const plait_gguf_value *value, int depth) {
     size_t each = plait_gguf_type_bytes(value->elem_type), bytes;
     if (value->elem_type == PLAIT_GGUF_STRING) {
@@ -138,7 +142,8 @@ static plait_status put_array(plait_strbuf *s, const plait_gguf_value *value, in
     return put_elems(s, value, depth);
 }
 
-/* Type number and value. A scalar is an array of one, see plait_gguf_value. */
+/* Type number and value. A scalar is an array of one, see plait_gguf_value. Nothing is taken back here: the caller cuts
+ * the buffer to where the entry began. */
 static plait_status put_value(plait_strbuf *s, const plait_gguf_value *value) {
     put_u32(s, (uint32_t)value->type);
     if (value->type == PLAIT_GGUF_ARRAY) return put_array(s, value, 1);
@@ -150,7 +155,7 @@ static plait_status put_value(plait_strbuf *s, const plait_gguf_value *value) {
 }
 
 /* The alignment that the entry asks for; 0 when it is another key. The reader takes u32 only (read_alignment), so the
- * writer must not let anything else pass. */
+ * writer must not let anything else pass. memcpy, because the caller's value may lie at any address. */
 static plait_status alignment_of(plait_gguf_string key, const plait_gguf_value *value, uint32_t *out) {
     *out = 0;
     if (!plait_gguf_string_is(key, "general.alignment")) return PLAIT_OK;
@@ -162,7 +167,8 @@ static plait_status alignment_of(plait_gguf_string key, const plait_gguf_value *
 }
 
 /* Registers a copy of `text` in map; a second time is an error. The map borrows its keys, hence the copy in the arena.
- * A name that fails later stays in the arena, unused. */
+ * A name that fails later stays in the arena, unused. The look-up comes before the copy, so that a name given twice
+ * costs no memory each time. */
 static plait_status add_name(plait_gguf_writer *w, plait_map *map, const char *what, plait_gguf_string text,
                              uint32_t index, const char **out_copy) {
     char shown[PLAIT_GGUF_SHOWN_BYTES];
@@ -258,7 +264,8 @@ static bool listed(plait_gguf_string key, const char *const *list) {
     return false;
 }
 
-/* Types and order of the file are kept. A failure in the middle leaves the entries before it added. */
+/* Types and order of the file are kept. A failure in the middle leaves the entries before it added. A key that the
+ * writer has already fails as added twice; `skip` is how a caller replaces one. */
 plait_status plait_gguf_writer_add_entries(plait_gguf_writer *w, const plait_gguf *gguf,
                                            const char *const *skip) {
     for (size_t i = 0; i < gguf->meta.n_entries; i++) {
@@ -303,7 +310,8 @@ plait_status plait_gguf_writer_add_tensor(plait_gguf_writer *w, const plait_gguf
 
 /* ---- layout ---- */
 
-/* Where the tensor after one at `offset` begins, both from the start of the data. */
+/* Where the tensor after one at `offset` begins, both from the start of the data. w->alignment may change until the
+ * writing begins, so offsets are not stored but walked each time. */
 static plait_status next_offset(const plait_gguf_writer *w, const writer_tensor *t, uint64_t offset,
                                 uint64_t *out) {
     uint64_t end = 0;
@@ -330,7 +338,8 @@ static plait_status put_tensors(const plait_gguf_writer *w, plait_strbuf *s, uin
 }
 
 /* Bytes of the header before padding, and of the whole file; `list` receives the list of tensors. The offsets in `list`
- * are those that write_all keeps to, for both step by next_offset's rule. */
+ * are those that write_all keeps to, for both step by next_offset's rule. `list` was initialised by the caller, who
+ * releases it in either case. */
 static plait_status measure(const plait_gguf_writer *w, plait_strbuf *list, uint64_t *out_header,
                             uint64_t *out_total) {
     uint64_t data = 0, padded = 0, header = HEAD_BYTES + (uint64_t)w->entries.length;
@@ -362,7 +371,8 @@ typedef struct sink {
     unsigned char *buffer; /* FILL_BYTES, for fill functions */
 } sink;
 
-/* Zeros from `at` to the next multiple of the alignment. */
+/* Zeros from `at` to the next multiple of the alignment. `at` may count from any multiple of the alignment, for only
+ * the remainder matters. */
 static plait_status write_padding(const sink *out, uint64_t at, uint64_t alignment) {
     static const unsigned char zeros[4096];
     uint64_t n = (alignment - at % alignment) % alignment;
@@ -371,7 +381,8 @@ static plait_status write_padding(const sink *out, uint64_t at, uint64_t alignme
 }
 
 /* The bytes of one tensor, in one piece when they are at hand, else in pieces from its function. Data at hand is
- * written without a copy; a sink must take any size. */
+ * written without a copy; a sink must take any size. A fill function gets offset, room and length, and may read from
+ * wherever it likes; the one buffer is why a model of any size takes 256 KiB. */
 static plait_status write_data(const sink *out, const writer_tensor *t) {
     uint64_t size = t->info.size_bytes;
     if (t->info.bytes && size <= SIZE_MAX) return out->write(out->user, t->info.bytes, (size_t)size);
@@ -409,7 +420,8 @@ static plait_status write_all(const plait_gguf_writer *w, const sink *out, plait
     return PLAIT_OK;
 }
 
-/* One buffer for all tensors; the writer itself is only read, so several writes may follow each other. */
+/* One buffer for all tensors; the writer itself is only read, so several writes may follow each other. The sink sees
+ * bytes in file order and never a second time; it may be a pipe. */
 plait_status plait_gguf_writer_write_to(const plait_gguf_writer *w, plait_gguf_sink_fn write, void *user) {
     sink out = {.write = write, .user = user, .buffer = plait_alloc_array(FILL_BYTES, 1)};
     plait_strbuf list;

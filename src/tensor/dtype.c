@@ -21,7 +21,8 @@ static const dtype_row rows[PLAIT_DTYPE_LIMIT] = {
 #undef DTYPE_ROW
 };
 
-/* Never NULL, so that callers ask for a field without asking first whether the number is known. */
+/* Never NULL, so that callers ask for a field without asking first whether the number is known. A number from a file is
+ * passed as it stands, negative ones too. */
 static const dtype_row *row_of(int number) {
     static const dtype_row none = {0};
     return number >= 0 && number < PLAIT_DTYPE_LIMIT ? &rows[number] : &none;
@@ -68,7 +69,8 @@ bool plait_dtype_quantised(plait_dtype dtype) {
     return row_of((int)dtype)->block_elems > 1;
 }
 
-/* block_elems of an unknown number is 0: asked before the division. */
+/* block_elems of an unknown number is 0: asked before the division. -1 also where n_elems is no whole number of blocks:
+ * rows are never padded. */
 int64_t plait_dtype_row_bytes(plait_dtype dtype, int64_t n_elems) {
     const dtype_row *row = row_of((int)dtype);
     int64_t bytes;

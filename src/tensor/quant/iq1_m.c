@@ -23,7 +23,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
-/* The same points as IQ1_S; half the run of a level, a shift for each 8. */
+/* The same points as IQ1_S; half the run of a level, a shift for each 8. unit 1: levels are 2 s + 1 themselves. */
 static const plait_grid_format format = {.points = plait_grid_iq1,
                                          .n_points = 2048,
                                          .point_elems = 8,

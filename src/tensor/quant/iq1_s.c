@@ -6,6 +6,8 @@
 #include "tensor/quant/search_grid.h"
 #include "tensor/quant/tables.h"
 
+/* Points have values -1, 0, 1; the shift moves a whole group up or down by an eighth, so that it need not be centred on
+ * 0. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_IQ1_S *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {

@@ -6,6 +6,7 @@
 #include "tensor/quant/search_grid.h"
 #include "tensor/quant/tables.h"
 
+/* plait_sign_bits adds the eighth sign to the seven that are stored. */
 static void decode(const void *blocks, float *out, int64_t n_elems) {
     const plait_block_IQ2_XS *b = blocks;
     for (int64_t at = 0; at < n_elems; at += 256, b++, out += 256) {

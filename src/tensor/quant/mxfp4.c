@@ -30,6 +30,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
 /* How far below the largest value to look; the largest exponent whose codes all decode to finite numbers. */
 enum { REACH = 14, LARGEST = 252 };
 
+/* `in` holds values divided by in->unit, hence the 1 / unit in the scale. */
 static void store(plait_block_MXFP4 *b, const plait_search_input *in, int e) {
     double scale = ldexp(1 / in->unit, e - 128);
     b->e = (uint8_t)e;
@@ -38,6 +39,8 @@ static void store(plait_block_MXFP4 *b, const plait_search_input *in, int e) {
                                    << (j < 16 ? 0 : 4));
 }
 
+/* Fifteen exponents are measured, from one above the place where the codes just reach the largest value; beyond these
+ * either all codes are 0 or the peak is cut to almost nothing. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_MXFP4 *b = blocks;
     plait_search_input in;

@@ -2,7 +2,9 @@
  * (E2M1); halves of a group of 16 take low and high nibbles of 8 bytes. A scale for the whole tensor, if there is
  * one, is a tensor of its own and not applied here.
  * Layout: ggml's block_nvfp4 (GGUF type 40): scale bytes 0 and 0x7f mean 0, bit 7 is ignored except in 0xff,
- * which means 480; half of the scale is applied to the doubled E2M1 values. */
+ * which means 480; half of the scale is applied to the doubled E2M1 values.
+ *
+ * Invariant: a scale code is chosen for each group alone; a factor for the whole tensor is not looked for. */
 #include "tensor/quant/blocks.h"
 #include "tensor/quant/quant.h"
 #include "tensor/quant/search.h"
@@ -14,7 +16,7 @@
 static const plait_codebook book = {.values = plait_fp4_values, .n = 15};
 
 /* Half of the scale behind a byte. The biases of E4M3 (7) and of the halving and the 3 bits of fraction (1 + 3) make
- * the 11. */
+ * the 11. Bit 7 is dropped by the masks; 0xff is thereby exponent 15 with fraction 7, half of 480. */
 static float half_scale_of(uint8_t code) {
     if (code == 0x7F) return 0;
     int exponent = code >> 3 & 15, fraction = code & 7;
@@ -35,7 +37,9 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
-/* The scale code with the least error, of all that could reach the values. */
+/* The scale code with the least error, of all that could reach the values. All 126 codes are few enough to try those
+ * between two bounds: above 2.5 of the largest value everything is rounded to 0 or to far too much, and where the
+ * largest code reaches less than a tenth of it nearly everything is cut. 0 where storing zeros is best. */
 static int best_scale(const float *x, const float *w, double unit) {
     float largest = 0, least = 0;
     int best = 0;
@@ -55,6 +59,7 @@ static int best_scale(const float *x, const float *w, double unit) {
     return best;
 }
 
+/* A group of zeros keeps scale 0 and codes 0. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_NVFP4 *b = blocks;
     plait_search_input in;

@@ -1,7 +1,9 @@
 /* The types whose block is one number: F32, F16, BF16, F64 and the integers. Floats round to nearest, ties to even;
  * integers too, and saturate, NaN becoming 0. Decoding I32, I64 and F64 rounds to float32. Importance has no
  * effect: each element is stored as well as it can be.
- * Layouts: IEEE 754 and two's complement, little-endian. */
+ * Layouts: IEEE 754 and two's complement, little-endian.
+ *
+ * Invariant: decoding what was encoded gives back the same float32 wherever the type can hold it. */
 #include "tensor/quant/blocks.h"
 #include "tensor/quant/quant.h"
 
@@ -9,7 +11,8 @@
 
 /* v rounded to an integer within [low, high]; high + 1 is a power of two, so that comparing in double is exact.
  * nearbyint rounds ties to even in the default mode. Clamping comes before the conversion, which is undefined outside
- * of the range. */
+ * of the range. At 64 bits `high` is no double, but the bound that it rounds to is 2^63, and everything below it
+ * fits. */
 static int64_t to_integer(float v, int64_t low, int64_t high) {
     if (isnan(v)) return 0;
     double r = nearbyint((double)v);
@@ -83,7 +86,8 @@ static void encode_i64(float v, uint8_t *p) {
     plait_store_u64(p, (uint64_t)to_integer(v, INT64_MIN, INT64_MAX));
 }
 
-/* Row functions and table entry of one plain type, from its element functions. */
+/* Row functions and table entry of one plain type, from its element functions. Blocks of one element have no alignment
+ * in a file, hence bytes and not numbers. */
 #define PLAIN_FORMAT(name, lower)                                                                            \
     static void decode_row_##lower(const void *blocks, float *out, int64_t n_elems) {                        \
         const plait_block_##name *b = blocks;                                                                \

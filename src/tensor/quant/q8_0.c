@@ -16,6 +16,7 @@ static void decode(const void *blocks, float *out, int64_t n_elems) {
     }
 }
 
+/* -127 to 127, symmetric: one sign of d is enough. */
 static const plait_codebook book = {.first = -127, .n = 255};
 
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {

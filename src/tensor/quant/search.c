@@ -34,7 +34,8 @@ static float finite_or(float value, float otherwise) {
     return value > FLT_MAX ? FLT_MAX : value < -FLT_MAX ? -FLT_MAX : value;
 }
 
-/* The power of two p with largest / p in [1, 2); 1 for zero. */
+/* The power of two p with largest / p in [1, 2); 1 for zero. After dividing by it, squares and sums of a block of any
+ * magnitude stay far from overflow and from subnormals; dividing by a power of two loses nothing. */
 static double unit_of(float largest) {
     if (largest == 0) return 1;
     int exponent;
@@ -43,7 +44,8 @@ static double unit_of(float largest) {
 }
 
 /* Importance that is zero everywhere says nothing, and counts as none. Only ratios of weights matter: dividing by a
- * power of two is exact and keeps squares in range. */
+ * power of two is exact and keeps squares in range. False: all values are zero or NaN, and the block is zero bytes.
+ * Negative importance counts as 0. */
 bool plait_search_load(plait_search_input *in, const float *x, const float *importance, int n) {
     float largest = 0, heaviest = 0;
     in->n = n;
@@ -64,7 +66,8 @@ bool plait_search_load(plait_search_input *in, const float *x, const float *impo
 }
 
 /* The comparisons are written so that NaN is clamped as well. 65504 is the largest finite fp16; the rest of the search
- * works with the rounded number, so that an error is measured as the file will have it. */
+ * works with the rounded number, so that an error is measured as the file will have it. `unit` turns the scaled value
+ * back into the file's; *out_value is in scaled terms again. */
 uint16_t plait_search_f16(double value, double unit, double *out_value) {
     double scaled = value * unit;
     if (!(scaled > -65504)) scaled = -65504;
@@ -74,6 +77,7 @@ uint16_t plait_search_f16(double value, double unit, double *out_value) {
     return bits;
 }
 
+/* steps count fp16 numbers away from 0 when positive; the sign stays, and 0 is the end. */
 double plait_search_f16_beside(double value, double unit, int steps) {
     double rounded;
     uint16_t bits = plait_search_f16(value, unit, &rounded);
@@ -87,7 +91,8 @@ int plait_codebook_value(const plait_codebook *book, int code) {
 }
 
 /* Evenly spaced codes round ties to even, listed ones down: each of them always the same way. Without a branch, since
- * the codes of neighbours are unrelated. */
+ * the codes of neighbours are unrelated. The same choice as list_crossings makes at a midpoint, but for ties, where
+ * both codes are equally good. */
 int plait_codebook_nearest(const plait_codebook *book, float v) {
     if (!book->values) {
         float at = v - (float)book->first, last = (float)(book->n - 1);
@@ -100,7 +105,8 @@ int plait_codebook_nearest(const plait_codebook *book, float v) {
 }
 
 /* The error under a codebook that lists its values: each value is reached from the lowest by adding the steps whose
- * midpoints lie below, a loop that compilers turn into vector code. */
+ * midpoints lie below, a loop that compilers turn into vector code. Sums in the order of elements: this one has no
+ * lanes. */
 static float listed_error(const plait_codebook *book, const float *x, const float *w, int n, float inverse,
                           float s) {
     float twice[PLAIT_SEARCH_MAX], value[PLAIT_SEARCH_MAX], error = 0;
@@ -148,6 +154,8 @@ typedef struct events {
     int n;
 } events;
 
+/* `scale` is above 0 and rounded to float, which may swap two crossings that are nearly equal: the running sums are
+ * then those of an assignment that is off by nothing that matters. */
 static void add_event(events *e, double scale, int element) {
     if (e->n == MAX_EVENTS) return;               /* cannot happen within the stated bound */
     uint32_t key = ~plait_f32_bits((float)scale); /* positive floats order like their bits; largest first */
@@ -180,7 +188,8 @@ static int double_midpoint(const plait_codebook *book, int k) {
     return plait_codebook_value(book, k) + plait_codebook_value(book, k + 1);
 }
 
-/* The code of the element at range.high, and its crossings down to range.low. */
+/* The code of the element at range.high, and its crossings down to range.low. Codes move away from zero_code on the
+ * side of y's sign; an element of 0 keeps it at every scale. The walk ends at the codebook's end or below range.low. */
 static int list_crossings(const plait_codebook *book, int zero_code, double y, int element,
                           plait_scale_range range, events *e) {
     int start = zero_code, step = y > 0 ? 1 : -1;
@@ -204,7 +213,8 @@ typedef struct sweep {
 } sweep;
 
 /* The error of storing zeros falls by s (2 xc - s cc) under scale s; at the vertex s = xc / cc that is xc^2 / cc, which
- * no rounded scale exceeds: where it does not beat the best, the scale need not be rounded. */
+ * no rounded scale exceeds: where it does not beat the best, the scale need not be rounded. gain is how far the error
+ * falls below that of storing zeros; larger is better. unit 0 asks for the real optimum. */
 static void consider(sweep *s) {
     if (!(s->xc > 0) || !(s->cc > 0) || s->xc * s->xc <= s->gain * s->cc) return;
     double scale = s->xc / s->cc;
@@ -217,7 +227,8 @@ static void consider(sweep *s) {
 }
 
 /* Starts with the codes at range.high and moves one element by one code at each crossing: a constant amount of work
- * each, so all in all the number of crossings, which the radix sort passes over four times. */
+ * each, so all in all the number of crossings, which the radix sort passes over four times. sign -1 searches scales
+ * below 0 by turning x around. O(n codes) in time; *out_gain 0 and a scale of 0 where no scale gains. */
 double plait_search_scale_signed(const plait_codebook *book, const float *x, const float *w, int n, int sign,
                                  plait_scale_range range, double *out_gain) {
     events e;

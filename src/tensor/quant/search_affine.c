@@ -16,14 +16,16 @@ enum { MAX_SUBS = 16 };
 
 /* ---- one block ---- */
 
-/* Nearest code of v in 0..q_max as a float. */
+/* Nearest code of v in 0..q_max as a float. Ties go to the even code. v may be infinite: it is clamped before it is
+ * rounded. NaN compares as not above 0 and becomes 0. */
 static inline float code_of(float v, float q_max) {
     v = v > 0 ? v : 0;
     v = v < q_max ? v : q_max;
     return v + ROUNDER - ROUNDER;
 }
 
-/* What least squares needs from an assignment of codes. */
+/* What least squares needs from an assignment of codes. Weighted: w = sum w, wq = sum w q, wqq = sum w q^2, wx = sum w
+ * x, wxq = sum w x q. */
 typedef struct affine_sums {
     double w, wq, wqq, wx, wxq;
     double error; /* under the scale and offset given */
@@ -35,7 +37,9 @@ static inline float inverse_of(float s) {
     return fabsf(inverse) <= FLT_MAX ? inverse : 0;
 }
 
-/* One assignment pass: codes q = nearest of (x - o) / s in 0..q_max, and the sums over them. n is a multiple of 4. */
+/* One assignment pass: codes q = nearest of (x - o) / s in 0..q_max, and the sums over them. n is a multiple of 4.
+ * Floats within the four lanes, doubles over them: an order that compilers can keep in registers and that no width
+ * changes. */
 static void assign_codes(const float *x, const float *w, int n, int q_max, float s, float o,
                          affine_sums *out) {
     enum { LANES = 4 };
@@ -83,7 +87,10 @@ static void store_codes(const float *x, int n, int q_max, float s, float o, uint
 
 /* Improves (s, o) by rounds of assignment and least squares; *error and *best_s, *best_o keep the best seen. An offset
  * of the forbidden sign is set to 0, and the scale fitted alone. Being no better ends it from the third round on only:
- * the first assignment comes from a guessed range, and what least squares makes of it deserves a look. */
+ * the first assignment comes from a guessed range, and what least squares makes of it deserves a look. Alternating
+ * descent: with codes fixed the parabola in (s, o) has one minimum, with (s, o) fixed the nearest codes are best.
+ * Neither step makes the error larger but for rounding, and both can stand still at a local minimum, hence the many
+ * starts. */
 static void descend(const float *x, const float *w, int n, int q_max, int offset_sign, double s, double o,
                     double *error, double *best_s, double *best_o) {
     for (int round = 0; round < 4; round++) {
@@ -110,7 +117,8 @@ static void descend(const float *x, const float *w, int n, int q_max, int offset
 static const int cuts_coarse[] = {-12, 0, 6, 12, 19, 27, 36}, cuts_fine[] = {-4, 0, 4, 8, 13};
 
 /* Best real scale (>= 0) and offset of n elements; offset_sign -1 or +1 forbids offsets of the other sign, 0 allows
- * both. */
+ * both. cuts x cuts starts, 49 or 25 of them, of up to four rounds each. Cutting pays with few codes, where giving up
+ * an extreme value makes all other steps finer. */
 static void fit_affine(const float *x, const float *w, int n, int q_max, int offset_sign, double *out_s,
                        double *out_o) {
     float low = x[0], high = x[0];
@@ -142,7 +150,8 @@ typedef struct affine_best {
 } affine_best;
 
 /* Measures (s, o) rounded to fp16, and what least squares makes of one of them with the other fixed. Round 0 corrects
- * the scale for the rounded offset, round 1 the offset for the rounded scale; the last one only measures. */
+ * the scale for the rounded offset, round 1 the offset for the rounded scale; the last one only measures. The codes are
+ * assigned anew for each rounded pair, so an error is never that of numbers the file does not hold. */
 static void try_affine(const plait_search_input *in, int q_max, double s, double o, affine_best *best) {
     for (int round = 0; round < 3; round++) {
         affine_best now;
@@ -160,7 +169,7 @@ static void try_affine(const plait_search_input *in, int q_max, double s, double
 }
 
 /* The fp16 number that comes closest to value / k for a k in the upper half of 1..largest: where one value outweighs
- * all, or all are equal, its rounding is what matters. */
+ * all, or all are equal, its rounding is what matters. `value` may be negative. */
 static double luckiest_quotient(double value, int largest, double unit) {
     double best = 0, least = DBL_MAX;
     for (int k = largest; k > largest / 2; k--) {
@@ -175,6 +184,7 @@ static double luckiest_quotient(double value, int largest, double unit) {
     return best;
 }
 
+/* A block of equal values has no range: s is 0 then, and the neighbours of s and o in fp16 do the work. */
 plait_affine plait_search_affine(const plait_search_input *in, int q_max, uint8_t *codes) {
     double s, o;
     affine_best best = {.error = DBL_MAX};
@@ -205,6 +215,7 @@ typedef struct pairs_state {
     double uu, uv, vv, xu, xv; /* normal equations of x ~ d u + dmin v, u = scale q, v = -min */
 } pairs_state;
 
+/* The real optima of each sub-block are found once for each sign of offsets and serve every candidate (d, dmin). */
 typedef struct pairs_search {
     const plait_pairs_format *format;
     const plait_search_input *in;
@@ -212,11 +223,13 @@ typedef struct pairs_search {
     double s[MAX_SUBS], o[MAX_SUBS]; /* best real scale and offset of each sub-block */
 } pairs_search;
 
+/* Nearest level, halves upwards; 0 for NaN. */
 static int clamp_level(double v, int max) {
     return !(v > 0) ? 0 : v >= max ? max : (int)(v + 0.5);
 }
 
-/* Best minimum for one scale level of a sub-block; false when (scale, min) does not beat *error. */
+/* Best minimum for one scale level of a sub-block; false when (scale, min) does not beat *error. With the scale fixed,
+ * codes and offset are alternated, at most three times; a minimum seen before ends it. */
 static bool try_scale(const pairs_search *p, int b, const pairs_state *state, int scale, affine_sums *sums,
                       int *out_min) {
     const plait_pairs_format *f = p->format;
@@ -244,7 +257,7 @@ static bool try_scale(const pairs_search *p, int b, const pairs_state *state, in
 
 /* Chooses scale and minimum of every sub-block for state->d and state->dmin; fills the rest of the state. Levels of few
  * steps look at two neighbours on either side of the real optimum, since their rounding moves the scale far; six bits
- * need one. */
+ * need one. The sums for u and v are weighted by the levels, since u = scale q and v = -min for each element. */
 static void evaluate_pairs(const pairs_search *p, pairs_state *state) {
     int window = p->format->level_max < 32 ? 2 : 1;
     state->error = state->uu = state->uv = state->vv = state->xu = state->xv = 0;
@@ -306,7 +319,8 @@ static void use_idle_min(const pairs_search *p, pairs_state *best) {
     if (w > 0) try_pairs(p, best->d, wx / w, best);
 }
 
-/* The whole search with offsets of one sign: -1 (dmin >= 0) or +1 (dmin <= 0). */
+/* The whole search with offsets of one sign: -1 (dmin >= 0) or +1 (dmin <= 0). The factors spread around where the
+ * largest level just serves the neediest sub-block; few bits of level need more of them. */
 static void search_pairs_signed(pairs_search *p, int offset_sign, pairs_state *best) {
     static const double factors_few[] = {0.82, 0.9, 0.97, 1, 1.05, 1.15},
                         factors_many[] = {0.95, 0.98, 1, 1.03};
@@ -340,7 +354,8 @@ static void search_pairs_signed(pairs_search *p, int offset_sign, pairs_state *b
 }
 
 /* Offsets are minimums (dmin >= 0) as the formats mean them. Where nearly all values are positive a minimum would have
- * to be negative: dmin < 0 is legal in the file, and is tried as well. */
+ * to be negative: dmin < 0 is legal in the file, and is tried as well. scales and mins get one entry for each
+ * sub-block, codes one for each element. */
 plait_pairs plait_search_pairs(const plait_pairs_format *format, const plait_search_input *in,
                                uint8_t *scales, uint8_t *mins, uint8_t *codes) {
     pairs_search p = {.format = format, .in = in, .n_subs = in->n / format->sub_elems};

@@ -25,6 +25,8 @@ typedef struct envelope {
     int n, at; /* at: the line in force; only moves up while scales ascend */
 } envelope;
 
+/* FREE: one part and one alternative. EVEN: the parts of 8 elements, and as many alternatives where a sign must flip.
+ * SHIFT8 and SHIFT32: one part or four, and two alternatives. */
 typedef struct unit {
     int first; /* index of its envelopes: alternative by alternative, part by part */
     int n_alternatives, n_parts;
@@ -49,7 +51,8 @@ typedef struct grid_state {
 
 /* ---- lines ---- */
 
-/* The lines of one group that can lie on its envelope. b = square + 2 shift sum + shift^2 sum(w). */
+/* The lines of one group that can lie on its envelope. b = square + 2 shift sum + shift^2 sum(w). For a point g with
+ * weights w: a = sum(w x g), square = sum(w g^2), sum = sum(w g), over the elements of the group. */
 typedef struct line_set {
     int n; /* a multiple of LANES; the last may repeat the first */
     float a[2048], square[2048], sum[2048];
@@ -58,7 +61,8 @@ typedef struct line_set {
 
 /* Flipping the sign of the element where that costs least: a[j] falls by twice the smallest w x g. With magnitudes
  * every sign is that of x, which is best; where the count of negative ones must be even and is not, one element gives
- * way. */
+ * way. Weights and magnitudes are not negative, so the cheapest flip is the smallest product. Which element it is,
+ * signs_of finds again for the point that was chosen. */
 static void flip_cheapest(const plait_grid_table *t, const float *wx, float *a) {
     float least[2048];
     int n = t->format->n_points;
@@ -96,7 +100,8 @@ static void reduce_to_classes(const plait_grid_table *t, const float *a, line_se
 }
 
 /* The lines of one group. wx: w x (or w |x|) of its elements; flip: the parity of its signs is wrong. With weights b
- * differs from point to point, and every point stays a candidate. */
+ * differs from point to point, and every point stays a candidate. Lines come in the order of points in the weighted
+ * case and of classes in the other; both are the same on every machine. */
 static void gather_lines(const grid_search *s, const float *wx, const float *w, bool flip, line_set *out) {
     const plait_grid_table *t = s->table;
     int n = t->format->n_points, elems = t->format->point_elems;
@@ -124,7 +129,8 @@ static void gather_lines(const grid_search *s, const float *wx, const float *w, 
 /* ---- envelopes ---- */
 
 /* Smallest of n values (a multiple of LANES), and among equals the place with the smallest b. Two passes: the minimum
- * in lanes, without looking for its place, then the first place that has it. */
+ * in lanes, without looking for its place, then the first place that has it. Among lines that cross at one scale the
+ * one that falls fastest stays lowest beyond it, hence the smallest b. */
 static int index_of_least(const float *v, const float *b, int n, float *out_value) {
     float lanes[LANES];
     for (int l = 0; l < LANES; l++) lanes[l] = v[l];
@@ -165,9 +171,10 @@ static int lowest_at(const float *a, const float *b, int n, float t) {
     return from;
 }
 
-/* Drops lines that are nowhere on the envelope. The lowest lines at a few scales, 0 and infinity among them, bound
- * it from above; their minimum is concave, so a line that is below it anywhere is below it at one of its corners.
- * Compacts a, b and point and returns how many remain. */
+/* Drops lines that are nowhere on the envelope. The lowest lines at a few scales, 0 and infinity among them, bound it
+ * from above; their minimum is concave, so a line that is below it anywhere is below it at one of its corners. Compacts
+ * a, b and point and returns how many remain. Points at equal places on the envelope may both stay: walk decides
+ * between them. At t of infinity only b counts, which the call with b in both places finds. */
 static int prune(float *a, float *b, uint16_t *point, int n) {
     enum { SAMPLES = 8 };
     float corner_t[SAMPLES], corner_v[SAMPLES];
@@ -200,7 +207,9 @@ static int prune(float *a, float *b, uint16_t *point, int n) {
 
 /* Walks the envelope of the lines t b - 2 a from t = 0 upwards. n is a multiple of LANES. From the line in force the
  * next is the one that it meets first, among those that fall faster (smaller b): from there on the other is lower. At t
- * = 0 the lowest line is the one of largest a. Linear in n for each line of the envelope. */
+ * = 0 the lowest line is the one of largest a. Linear in n for each line of the envelope. When the envelope has
+ * MAX_LINES the rest is left out. Rounding may give a crossing slightly below the last one, so `from` is held to
+ * rise. */
 static void walk(const float *a, const float *b, const uint16_t *point, int n, envelope *e) {
     float cross[2048], least, from = 0;
     for (int j = 0; j < n; j++) cross[j] = -a[j];
@@ -223,7 +232,8 @@ static void walk(const float *a, const float *b, const uint16_t *point, int n, e
 
 /* The envelope of the lines for one shift (0 for magnitudes); sum_wx and sum_w are those of the group. Shifting all
  * points by c adds c sum(w x) to a, and 2 c sum(w g) + c^2 sum(w) to b: both shifts come from one set of lines. Pruning
- * pays only where there are more lines than it looks at itself. */
+ * pays only where there are more lines than it looks at itself. Lines are copied, because pruning moves them and the
+ * other shift needs them whole. */
 static void build_envelope(const line_set *lines, float shift, float sum_wx, float sum_w, envelope *e) {
     float a[2048], b[2048];
     uint16_t point[2048];
@@ -252,7 +262,9 @@ static bool odd_signs(const float *x) {
 }
 
 /* Magnitudes: the alternatives of a unit are the part in which a sign is flipped, when one must be. A flip within a
- * part is chosen point by point (flip_cheapest), so only the part is an alternative. */
+ * part is chosen point by point (flip_cheapest), so only the part is an alternative. Where a sign must flip, each
+ * alternative has one part with flipped lines and the others without, so n_parts^2 envelopes; without a flip
+ * n_parts. */
 static void add_magnitude_unit(grid_search *s, int first_elem) {
     const plait_grid_format *f = s->table->format;
     bool even = f->signs == PLAIT_GRID_EVEN, flip = even && odd_signs(s->in->x + first_elem);
@@ -274,7 +286,8 @@ static void add_magnitude_unit(grid_search *s, int first_elem) {
     }
 }
 
-/* Shifted points: the alternatives are the two shifts. */
+/* Shifted points: the alternatives are the two shifts. All parts of a unit take the same shift, hence a sum of costs
+ * for each alternative. */
 static void add_shift_unit(grid_search *s, int first_elem, int n_parts) {
     unit *u = &s->units[s->n_units++];
     *u = (unit){
@@ -312,7 +325,8 @@ static void build_units(grid_search *s) {
 /* ---- scales ---- */
 
 /* Least cost of a unit at a scale, and which alternative has it. Scales must not fall from call to call, unless the
- * envelopes are rewound: `at` only moves up, which makes a scan over levels one walk along each envelope. */
+ * envelopes are rewound: `at` only moves up, which makes a scan over levels one walk along each envelope. The cost is
+ * scale (scale b - 2 a), relative to storing zeros, and so negative where the unit gains. */
 static float unit_cost(grid_search *s, const unit *u, float scale, int *out_alternative) {
     float least = FLT_MAX;
     for (int alternative = 0; alternative < u->n_alternatives; alternative++) {
@@ -335,7 +349,8 @@ static void rewind_envelopes(grid_search *s) {
 }
 
 /* Sums of w x g and w g^2 over a sub-block at one scale, in terms of the scale's factor. It rewinds the envelopes of
- * the sub-block first, since it is called with scales in any order. */
+ * the sub-block first, since it is called with scales in any order. a and b of a chosen line are those sums already,
+ * for points without the scale. */
 static void sub_sums(grid_search *s, int sub, float scale, double factor, grid_state *state) {
     for (int k = 0; k < s->units_per_sub; k++) {
         const unit *u = &s->units[sub * s->units_per_sub + k];
@@ -353,7 +368,8 @@ static void sub_sums(grid_search *s, int sub, float scale, double factor, grid_s
 
 /* Chooses the level of each sub-block for d, and keeps the result in *best when it is better. A d that fp16 rounds to 0
  * is passed over, unless nothing was measured yet. Levels rise in the inner loop, so that envelopes are walked upwards;
- * they are rewound for each d, and start again at the lowest level of every sub-block, whose units are its own. */
+ * they are rewound for each d, and start again at the lowest level of every sub-block, whose units are its own. `d` is
+ * rounded to fp16 first, so the error is that of the file. */
 static void try_d(grid_search *s, double d, grid_state *best) {
     const plait_grid_format *f = s->table->format;
     int n_subs = s->in->n / f->sub_elems, ignored;
@@ -378,7 +394,7 @@ static void try_d(grid_search *s, double d, grid_state *best) {
 }
 
 /* The d that least squares proposes for the choices of a state. The state's xg and gg are left filled; d stays as it
- * was. */
+ * was. xg / gg minimises sum w (x - d g')^2 over d, g' being the points with their levels' factors. */
 static double propose_d(grid_search *s, grid_state *state) {
     const plait_grid_format *f = s->table->format;
     state->xg = state->gg = 0;
@@ -419,7 +435,8 @@ static void choose_d(grid_search *s, grid_state *best) {
 /* ---- results ---- */
 
 /* The signs of a unit's elements, bit by bit; one is flipped when they must be even: in the part that the alternative
- * names, the element whose w |x| g is least, as flip_cheapest assumed it for the chosen point. */
+ * names, the element whose w |x| g is least, as flip_cheapest assumed it for the chosen point. Bit i is element i; a
+ * set bit is a negative sign. */
 static uint8_t signs_of(grid_search *s, const unit *u, int alternative, const plait_grid_result *out) {
     const plait_grid_format *f = s->table->format;
     const float *x = s->in->x + u->first_group * f->point_elems, *w = s->in->w + (x - s->in->x);
@@ -477,7 +494,7 @@ void plait_search_grid(const plait_grid_table *table, const plait_search_input *
 }
 
 /* The class with these sums, made when it is the first of its kind. At most PLAIT_GRID_CLASSES, by the grids' own
- * numbers. */
+ * numbers. Sums of small integers are exact in float, so equality is meant. Linear, once for each point and format. */
 static int class_of(plait_grid_table *t, float square, float sum) {
     for (int c = 0; c < t->n_classes; c++)
         if (t->class_square[c] == square && t->class_sum[c] == sum) return c;
@@ -504,7 +521,8 @@ void plait_grid_table_init(plait_grid_table *table, const plait_grid_format *for
     }
 }
 
-/* A block whose d came out as 0 stays zero bytes: what the points are does not matter then. */
+/* A block whose d came out as 0 stays zero bytes: what the points are does not matter then. importance has one weight
+ * for each element, or is NULL. The table is made once for the row; all the working memory lies on the stack. */
 void plait_grid_encode(const plait_grid_format *format, plait_grid_pack_fn pack, const float *x,
                        const float *importance, void *blocks, int64_t block_bytes, int64_t n_elems) {
     enum { ELEMS = 256 };

@@ -3,7 +3,10 @@
  *
  * Each sub-block's best real scale is found exactly, for either sign. The common scale d is then tried at many
  * places; for each, every sub-block takes the best of the levels around its real optimum, and least squares
- * over the codes that result proposes the next d. */
+ * over the codes that result proposes the next d.
+ *
+ * Not here: sub-blocks with minimums (search_affine.c). Invariant: the error of a state is that of its fp16 d and its
+ * integer levels, as the file will have them. */
 #include "tensor/quant/search.h"
 
 #include <float.h>
@@ -12,6 +15,7 @@
 
 enum { MAX_SUBS = 16, N_STEPS = 26, N_NEAR = 16, N_FINALISTS = 4, N_NEIGHBOURS = 8 };
 
+/* Filled once for a super-block; nothing in it depends on d. */
 typedef struct levels_search {
     const plait_levels_format *format;
     const plait_search_input *in;
@@ -26,7 +30,8 @@ typedef struct levels_state {
     int levels[MAX_SUBS];
 } levels_state;
 
-/* One level of one sub-block: keeps it when it lowers *error. Levels out of range are passed over. */
+/* One level of one sub-block: keeps it when it lowers *error. Levels out of range are passed over. *error is that of
+ * the best level so far; state->levels[b] belongs to it. */
 static void try_level(const levels_search *p, int b, int level, levels_state *state, float *error) {
     const plait_levels_format *f = p->format;
     if (level < f->level_min || level > f->level_max) return;
@@ -39,7 +44,7 @@ static void try_level(const levels_search *p, int b, int level, levels_state *st
 }
 
 /* Levels around the optimum of one side, `window` beyond the two nearest. Returns false when the optimum is out of
- * reach. */
+ * reach. Side 0 is scales above 0, side 1 below. */
 static bool try_side(const levels_search *p, int b, int side, int window, levels_state *state, float *error) {
     if (p->optimum[b][side] == 0 || state->d == 0) return true;
     double wanted = p->optimum[b][side] / state->d;
@@ -52,7 +57,8 @@ static bool try_side(const levels_search *p, int b, int side, int window, levels
 
 /* Chooses all levels for the scale d and keeps the result in *best when it is better. `thorough`: always looks at both
  * signs of each sub-block's scale (one code range is longer than the other), and further. Gives up as soon as the error
- * exceeds the best: later sub-blocks cannot lower it. */
+ * exceeds the best: later sub-blocks cannot lower it. Level 0 is always tried: a sub-block that no level serves is best
+ * left at zero. */
 static void try_scale(const levels_search *p, double d, bool thorough, levels_state *best) {
     levels_state now = {.error = 0};
     now.bits = plait_search_f16(d, p->in->unit, &now.d);
@@ -67,7 +73,7 @@ static void try_scale(const levels_search *p, double d, bool thorough, levels_st
 }
 
 /* The d that suits the codes of a state best; 0 when they are all zero. Codes are recomputed, not kept: a state is
- * small, and few of them get here. */
+ * small, and few of them get here. Elements of sub-blocks with level 0 have no say. */
 static double least_squares(const levels_search *p, const levels_state *state) {
     const plait_levels_format *f = p->format;
     double xc = 0, cc = 0;
@@ -94,7 +100,8 @@ static double place_of_step(double least, double ample, int step) {
 }
 
 /* The fp16 d under which some code at some level meets the value of largest magnitude most exactly: where one value
- * outweighs all, or all are equal, the rounding of d is what matters. */
+ * outweighs all, or all are equal, the rounding of d is what matters. Only the upper half of the levels: with a lower
+ * one at the peak d would be coarser than it has to be. */
 static double luckiest_scale(const levels_search *p, double peak) {
     const plait_levels_format *f = p->format;
     double best = 0, least = DBL_MAX;
@@ -113,7 +120,8 @@ static double luckiest_scale(const levels_search *p, double peak) {
 }
 
 /* Scans d and polishes the best few. Odd steps try -d: with codes or levels that are longer on one side the sign
- * matters. */
+ * matters. Four finalists are kept because the scan is coarse: its best place need not lead to the best d. A finalist
+ * takes the place of the worst one. */
 static levels_state search_scale(const levels_search *p, double peak, double least, double ample) {
     levels_state finalists[N_FINALISTS], best = {.error = DBL_MAX};
     for (int k = 0; k < N_FINALISTS; k++) finalists[k] = best;
@@ -142,6 +150,8 @@ static levels_state search_scale(const levels_search *p, double peak, double lea
     return best;
 }
 
+/* levels gets one entry for each sub-block, codes one for each element. Codes are chosen for the rounded product of
+ * level and d. */
 uint16_t plait_search_levels(const plait_levels_format *format, const plait_search_input *in, int8_t *levels,
                              uint8_t *codes) {
     levels_search p = {.format = format, .in = in, .n_subs = in->n / format->sub_elems};

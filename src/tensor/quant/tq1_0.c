@@ -11,8 +11,9 @@
 
 static const uint8_t powers[5] = {1, 3, 9, 27, 81};
 
-/* Elements of one digit are neighbours, those of one byte n_bytes apart: a vector of bytes yields a vector of
- * elements. */
+/* Elements of one digit are neighbours, those of one byte n_bytes apart: a vector of bytes yields a vector of elements.
+ * Multiplying by 3^digit in 8 bits drops the digits in front; the next one is what the multiplication by 3 carries into
+ * bits 8 and 9. */
 static float *decode_part(const uint8_t *bytes, int n_bytes, int n_digits, float d, float *out) {
     for (int digit = 0; digit < n_digits; digit++)
         for (int k = 0; k < n_bytes; k++) {
@@ -46,6 +47,8 @@ static void encode_part(const uint8_t *codes, int n_bytes, int n_digits, uint8_t
     }
 }
 
+/* Codes are -1, 0, 1 plus 1, which the digits are. The exact search finds the scale; with three codes it comes out as a
+ * mean of the larger magnitudes. */
 static void encode(const float *x, const float *importance, void *blocks, int64_t n_elems) {
     plait_block_TQ1_0 *b = blocks;
     plait_search_input in;
