@@ -67,7 +67,7 @@
       "a queue that waited for the host: its event did not reach 2 within * s")                              \
     X(TIMEOUT_OK, "timeout-ok", "a wait whose time is over returns OK", "event/timeout",                     \
       "a wait for what never comes: OK, expected TIMEOUT")                                                   \
-    X(FAILURE_FORGOTTEN, "failure-forgotten", "an event's failure is told once", "event/host-fail",          \
+    X(FAILURE_FORGOTTEN, "failure-forgotten", "queries tell an event's failure once", "event/host-fail",     \
       "a query of an event that failed: OK, expected CANCELLED")                                             \
     X(QUEUE_RECOVERS, "queue-recovers", "a queue goes on after it has told its failure", "failure/region",   \
       "synchronise of a queue that failed: OK, expected OUT_OF_RANGE")                                       \

@@ -15,6 +15,7 @@ typedef struct event {
     uint64_t value;
     _Atomic uint64_t by_host; /* for a fault: the largest value that the host gave */
     plait_error_record failure;
+    bool told; /* for a fault: a query has told the failure */
 } event;
 
 typedef struct buffer {
