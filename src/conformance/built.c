@@ -41,7 +41,8 @@ static bool touches(const plait_segment_node *node, uint32_t value) {
 }
 
 /* By storage and view, which is what tells before addresses are known. Packed operands are taken as long as in file
- * form; only weights are packed, and nothing writes those. */
+ * form; only weights are packed, and nothing writes those. Half-open intervals of the storage; an operand without
+ * elements spans nothing and overlaps nothing. */
 static bool overlap(const plait_segment_operand *a, const plait_segment_operand *b) {
     uint64_t a_end = a->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&a->shape), 0);
     uint64_t b_end = b->view_offset + (uint64_t)plait_max_i64(plait_operand_span_bytes(&b->shape), 0);
@@ -59,6 +60,7 @@ static bool disturbs(const plait_segment_node *writer, const plait_segment_node 
     return false;
 }
 
+/* Groups are intervals of the order, not of the segment: `first` counts places. */
 static plait_status check_groups(const plait_conf_built *b) {
     int covered = 0;
     for (int g = 0; g < b->prepared.n_groups; g++) {
@@ -97,7 +99,7 @@ static plait_status check_order(const plait_conf_built *b, int place[PLAIT_CONF_
     return PLAIT_OK;
 }
 
-/* Groups are one behind the other, as check_groups has found. */
+/* Groups are one behind the other, as check_groups has found. Every place lies in a group, so the walk ends. */
 static int group_of(const plait_conf_built *b, int place) {
     int g = 0;
     while (b->prepared.groups[g].first + b->prepared.groups[g].n <= place) g++;
@@ -112,7 +114,8 @@ static bool is_needed(const plait_conf_built *b, uint32_t value) {
     return false;
 }
 
-/* Values that never exist are made and used up in one group. */
+/* Values that never exist are made and used up in one group. Values are made only where the bench says `written`;
+ * inputs and weights cannot vanish. */
 static plait_status check_elided(const plait_conf_built *b, const int *place) {
     for (int e = 0; e < b->prepared.n_elided; e++) {
         uint32_t value = b->prepared.elided[e];
@@ -180,7 +183,8 @@ static void life_of(const plait_conf_built *b, uint32_t value, int *first, int *
 
 /* Takes up the pairs that a planner would: the input dies where the output is born. A pair is left alone where the
  * input is a weight or needed, lives on behind the output's first group, has another size, or takes part in another
- * pair already. */
+ * pair already. The output gets the input's place for its whole life; the other values keep theirs, so what it writes
+ * beyond its own bytes meets a gap. */
 static void share(plait_conf_built *b) {
     const plait_conf_value *values = b->w->values;
     for (int k = 0; k < b->prepared.n_shared; k++) {
@@ -208,7 +212,8 @@ static uint64_t place_behind(uint64_t *total, uint64_t alignment, uint64_t size)
 }
 
 /* Scratch of the groups, one behind the other; sharing: all at one place, so that what a group leaves behind in its
- * scratch is another one's rubbish. */
+ * scratch is another one's rubbish. Without sharing each group has its own, and gaps between them that scratch_check
+ * looks at. */
 static void give_scratch(plait_conf_built *b, plait_conf_way way) {
     uint64_t end = 0;
     for (int g = 0; g < b->prepared.n_groups; g++) {
@@ -243,8 +248,8 @@ static void copy_nodes(plait_conf_built *b, int first, int n) {
     }
 }
 
-/* The planner's part between prepare and compile: scratch gets its place, values get addresses, slots get their
- * number. */
+/* The planner's part between prepare and compile: scratch gets its place, values get addresses, slots get their number.
+ * A failure leaves what there is in *b, which plait_conf_built_deinit gives back. */
 static plait_status build(plait_conf_built *b, int first, int n, plait_conf_way way) {
     plait_conf_work *w = b->w;
     b->nodes = plait_alloc_array((size_t)n, sizeof *b->nodes);
@@ -280,7 +285,7 @@ plait_status plait_conf_build(plait_conf_work *w, int first, int n, plait_conf_w
 
 /* ---- scratch ---- */
 
-/* The end of scratch is a gap too, so the buffer is never empty. */
+/* The end of scratch is a gap too, so the buffer is never empty. Owned by the caller. */
 plait_status plait_conf_scratch_create(const plait_conf_built *b, plait_queue *queue, plait_buffer **out) {
     plait_buffer *buffer = NULL;
     const plait_device_vtable *v = b->w->c->v;
@@ -349,7 +354,7 @@ static plait_status run_nodes(plait_conf_work *w, int first, int n, plait_conf_w
 }
 
 /* One by one, each node is a segment of its own, and everything that it makes is needed: nothing can be fused, elided
- * or shared. */
+ * or shared. Every call begins with an upload, so runs do not depend on each other, in-place ops included. */
 plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsigned char *out) {
     if (!out) return plait_error_memory("conformance", w->device_bytes);
     /* Times of several segments add up. */
@@ -363,7 +368,8 @@ plait_status plait_conf_run_device(plait_conf_work *w, plait_conf_way way, unsig
     return plait_conf_do(w->c->queue, &read, 1);
 }
 
-/* Asked node by node, as a planner asks: what is accepted then must work in the segment. */
+/* Asked node by node, as a planner asks: what is accepted then must work in the segment. LACKING for the first node
+ * that is refused, with the device's reason. */
 plait_status plait_conf_all_supported(plait_conf *c, const plait_conf_work *w) {
     char reason[160] = "";
     for (int n = 0; n < w->n_nodes; n++) {

@@ -29,7 +29,8 @@ bool plait_conf_case_init(plait_conf_case *test, const plait_op *op, int which) 
 
 /* ---- named dims ---- */
 
-/* Where the factor is the outermost dim of the operand; -1: it is not there, -2: it is there otherwise. */
+/* Where the factor is the outermost dim of the operand; -1: it is not there, -2: it is there otherwise. The bounded dim
+ * must be the outermost one, since only then strides and offsets do not depend on its value. */
 static int outermost_axis(const plait_factor_operand *f, const plait_operand *o, int factor, int64_t size) {
     int axis = -1;
     for (int d = 0; d < f->rank; d++)
@@ -45,7 +46,8 @@ static int outermost_axis(const plait_factor_operand *f, const plait_operand *o,
 }
 
 /* An extent with a division that changes nothing, so that devices which ignore a, b or c fail. A dim that is outermost
- * in one operand and in the middle of another cannot be a named dim. */
+ * in one operand and in the middle of another cannot be a named dim. On false the extents are half set; the caller
+ * tries another factor, which sets them all again, or gives the case up. */
 static bool bound_factor(plait_conf_case *test, const plait_factors *f, int factor, int64_t size) {
     const plait_op_use *use = &test->use;
     bool any = false;
@@ -118,7 +120,8 @@ static void pack_weight(plait_conf *c, desk *d) {
         plait_conf_encode(&d->w, d->inputs[0], &offers[0]);
 }
 
-/* Quantised inputs are weights, which is what they are in models. All outputs are needed, so none may be left out. */
+/* Quantised inputs are weights, which is what they are in models. All outputs are needed, so none may be left out.
+ * Inputs that are the same tensor get one place in the image. */
 static plait_status build(plait_conf *c, desk *d) {
     const plait_conf_case *test = d->test;
     const plait_op_use *use = &test->use;
@@ -165,7 +168,8 @@ static plait_status fill_control(desk *d, plait_op_use *use) {
 }
 
 /* All inputs get numbers first, those with run-time data as well: what the example does not set is then defined. Filled
- * at the bounds, so that bytes behind a named dim's value are numbers too, which must not be read into the result. */
+ * at the bounds, so that bytes behind a named dim's value are numbers too, which must not be read into the result.
+ * Seeds differ by input, so that two inputs of one shape do not hold the same numbers. */
 static plait_status fill_inputs(plait_conf *c, desk *d) {
     plait_op_use use = d->test->use;
     for (int i = 0; i < use.n_inputs; i++) {
@@ -178,7 +182,8 @@ static plait_status fill_inputs(plait_conf *c, desk *d) {
 }
 
 /* Bounds of every output, from the inputs as they are before the node runs. An op without a tolerance must give the
- * reference's numbers. */
+ * reference's numbers. They are computed in double from the inputs (op/tolerance), before an op that writes in place
+ * has changed those. */
 static plait_status find_limits(desk *d) {
     plait_op_use use = plait_conf_host_use(&d->w, &d->w.nodes[0]);
     size_t bytes = use.op->reference_scratch ? use.op->reference_scratch(&use) : 0;
@@ -197,7 +202,8 @@ static plait_status find_limits(desk *d) {
     return status;
 }
 
-/* Outputs within their bounds, and everything else as it was. */
+/* Outputs within their bounds, and everything else as it was. Limits of the worst output fill result.error, as a share
+ * of what was allowed. */
 static plait_status compare(plait_conf *c, desk *d, const unsigned char *image) {
     for (int o = 0; o < d->test->use.n_outputs; o++)
         PLAIT_TRY(plait_error_context(
@@ -219,7 +225,8 @@ static plait_status time_it(plait_conf *c, desk *d, plait_conf_way way) {
 }
 
 /* Twice on the device before the reference runs in the host image, which is where both uploads come from. The two
- * images must be the same bytes, gaps included. */
+ * images must be the same bytes, gaps included. A device that computes nothing has been run twice by then, which is
+ * what can be asked of it. */
 static plait_status run(plait_conf *c, desk *d) {
     plait_conf_way way = d->test->share ? PLAIT_CONF_SHARING : PLAIT_CONF_SINGLE;
     PLAIT_TRY(fill_inputs(c, d));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* GUARD lies around host memory; a byte of it that changes was written beside a target. LARGE_BYTES is three MiB and an
+ * odd rest, so that engines which move pieces have a last, short one. */
 enum {
     N_BUFFERS = 3,
     GUARD = 0xC3,
@@ -20,7 +22,8 @@ enum {
     LARGE_BYTES = (3 << 20) + 5
 };
 
-/* Buffers and what they should hold. */
+/* Buffers and what they should hold. The images are the truth: each step changes image and device by the same rule, and
+ * the two are compared as wholes. */
 typedef struct table {
     plait_conf *c;
     plait_conf_kit *kit;
@@ -57,7 +60,8 @@ static plait_status expect_table(table *t, const char *what) {
 
 /* ---- one dim ---- */
 
-/* A number below the limit; 24 of the generator's 32 bits, for the lowest ones repeat soon. */
+/* A number below the limit; 24 of the generator's 32 bits, for the lowest ones repeat soon. The upper bits are scaled,
+ * so there is no division and every limit up to 2^24 is served. A limit of 0 gives 0. */
 static uint32_t draw(uint32_t *state, uint32_t limit) {
     *state = *state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(*state >> 8) * limit >> 24);
@@ -70,7 +74,8 @@ typedef struct batch {
     uint64_t sizes[MAX_LIST], moved[MAX_LIST];
 } batch;
 
-/* A copy within one buffer, of bytes that do not overlap: source and target in different halves, either way round. */
+/* A copy within one buffer, of bytes that do not overlap: source and target in different halves, either way round.
+ * Copies that overlap within a buffer are not drawn: the contract does not allow them. */
 static void draw_apart(uint32_t *state, uint64_t size, uint64_t *from, uint64_t *to, uint64_t *n) {
     uint64_t half = size / 2;
     *n = draw(state, (uint32_t)half);
@@ -132,7 +137,8 @@ static plait_status check_read(const batch *l, int k, const unsigned char *expec
 
 /* Lists of up to six commands that depend on each other as it comes. Where a read stands in the list, its region is
  * copied from the image at that moment. Images are compared every fourth list, so that most lists follow each other
- * without a read of everything in between. */
+ * without a read of everything in between. `user` points to the queue's flags. A snapshot is needed because later
+ * commands of the same list change what the read has seen. */
 static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     unsigned char *snapshots;
@@ -161,7 +167,8 @@ static plait_status random_lists(plait_conf *c, plait_conf_kit *kit, const void 
     return expect_table(&t, "a buffer after random commands");
 }
 
-/* From offsets that change with the size, so that alignments of source and target combine in many ways. */
+/* From offsets that change with the size, so that alignments of source and target combine in many ways. The target's
+ * other bytes are compared too, at each size. */
 static plait_status one_size(table *t, uint64_t n) {
     unsigned char back[MAX_BYTES];
     /* Places that differ from each other in every way, within the buffers. */
@@ -219,7 +226,8 @@ static plait_status nothing(plait_conf *c, plait_conf_kit *kit, const void *user
     return expect_table(&t, "a buffer after commands that move nothing");
 }
 
-/* Large ones, whose last bytes come when they come; each way in turn, so that the next one finds them. */
+/* Large ones, whose last bytes come when they come; each way in turn, so that the next one finds them. The fill of the
+ * source stands behind the copy in the list: a device that lets it overtake shows ones in what was read. */
 static plait_status large(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *a, *b;
     plait_queue *queue;
@@ -254,7 +262,8 @@ typedef struct geometry {
     uint64_t source, target; /* where the boxes begin in their buffers */
 } geometry;
 
-/* Dense, with odd pitches, planes that begin anywhere, one row, one plane, one byte; counts of 0; interleaved. */
+/* Dense, with odd pitches, planes that begin anywhere, one row, one plane, one byte; counts of 0; interleaved. {row
+ * bytes, rows, planes, source row and plane pitch, target row and plane pitch}, source offset, target offset. */
 static const geometry geometries[] = {
     {{8, 4, 1, 8, 32, 8, 32}, 0, 0},      {{7, 5, 1, 11, 60, 13, 70}, 3, 5},
     {{1, 9, 1, 2, 18, 3, 27}, 1, 0},      {{64, 3, 4, 64, 192, 64, 192}, 64, 128},
@@ -267,7 +276,8 @@ static const geometry geometries[] = {
 
 typedef void row_fn(const plait_box *box, uint64_t source, uint64_t target, void *user);
 
-/* By the definition of a box, row by row: what everything else is compared with. Boxes of no bytes a row have none. */
+/* By the definition of a box, row by row: what everything else is compared with. Boxes of no bytes a row have none.
+ * Offsets are from the beginning of the box on each side. */
 static void each_row(const plait_box *box, row_fn *f, void *user) {
     for (uint64_t p = 0; p < box->n_planes && box->row_bytes; p++)
         for (uint64_t r = 0; r < box->n_rows; r++)
@@ -287,7 +297,8 @@ static void move_row(const plait_box *box, uint64_t source, uint64_t target, voi
     memcpy(s->target + target, s->source + source, box->row_bytes);
 }
 
-/* One command, or as many as the device wants for the same bytes. */
+/* One command, or as many as the device wants for the same bytes. 128 rows are the most of any geometry here, the last
+ * one's. */
 typedef struct cut {
     plait_command whole;
     plait_command rows[128];
@@ -329,8 +340,8 @@ static uint64_t target_span(const plait_box *box) {
     return plait_box_span(box, box->target_row_pitch, box->target_plane_pitch);
 }
 
-/* The whole span of the source is filled, gaps included: a device that moves gaps writes them beside the target's
- * rows. */
+/* The whole span of the source is filled, gaps included: a device that moves gaps writes them beside the target's rows.
+ * The region of the command is the target's span; the source on the host has no region, only pitches. */
 static plait_status box_write(table *t, const geometry *g, unsigned char *host) {
     plait_command write = plait_conf_write(t->buffers[1], g->target, host, target_span(&g->box));
     sides s = {t->images[1] + g->target, host};
@@ -394,7 +405,7 @@ static plait_status boxes(plait_conf *c, plait_conf_kit *kit, const void *user) 
 }
 
 /* Random boxes that fit, several in a list. Pitches larger than what they step over, at random; boxes that do not fit
- * are left out. */
+ * are left out. At most 40 rows, which cut has room for. */
 static plait_status random_boxes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     table t;
     uint32_t state = 5;
@@ -427,7 +438,7 @@ static plait_status random_boxes(plait_conf *c, plait_conf_kit *kit, const void 
 /* ---- outside ---- */
 
 /* On a queue of its own, which has failed afterwards. Nothing may have been moved, not even the part that would have
- * fitted. */
+ * fitted. The queue is dropped, as a failed one can do nothing more. */
 static plait_status refused(table *t, const plait_command *command, const char *what) {
     plait_queue *queue;
     PLAIT_TRY(plait_conf_queue(t->kit, t->c->device, 0, &queue));
@@ -439,7 +450,7 @@ static plait_status refused(table *t, const plait_command *command, const char *
 }
 
 /* Beyond the buffer, behind it, sizes that overflow when they are added, and sizes behind pointers that are more than
- * the region has. Each is OUT_OF_RANGE. */
+ * the region has. Each is OUT_OF_RANGE. `cases` are static in all but the buffers, so the table is built here. */
 static plait_status outside(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t eleven = 11, most = UINT64_MAX;
     table t;

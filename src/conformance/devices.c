@@ -48,7 +48,7 @@ static plait_status facts_make_sense(const plait_conf *c, const plait_device_inf
 }
 
 /* The struct is filled with rubbish first, so that a field that describe leaves alone shows as a change. Free memory is
- * the one fact that may move. */
+ * the one fact that may move. Texts are compared up to their NUL, so rubbish behind it does not count. */
 static plait_status facts_stay(const plait_conf *c, const plait_device_info *first) {
     plait_device_info again;
     memset(&again, 0xEE, sizeof again);
@@ -86,7 +86,8 @@ static plait_status check_facts(plait_conf *c, void *user) {
 /* ---- options ---- */
 
 /* create is called directly, past the registry: the kind itself must refuse. Where it made a device after all, that one
- * is destroyed before the failure is told. */
+ * is destroyed before the failure is told. The output holds a pointer that create cannot have made, by which a write
+ * into it shows. */
 static plait_status check_options(plait_conf *c, void *user) {
     const char *const bad[] = {"no-such-key=1"};
     plait_device *device = c->device;
@@ -122,7 +123,8 @@ static plait_status check_null(plait_conf *c, void *user) {
 
 /* Work on a device of one's own: bytes go in, around and out. A write, a copy within the buffer and a read in one list,
  * again and again: enough to find devices of one kind that share something they should not. Everything is destroyed in
- * the order of the contract, whatever happens. */
+ * the order of the contract, whatever happens. Called on several threads, each with a device of its own; needs nothing
+ * of the kit, which is no thread's but the check's. */
 static plait_status use_device(plait_device *device, uint32_t seed) {
     const plait_device_vtable *v = device->vtable;
     unsigned char in[BYTES], out[BYTES] = {0};
@@ -172,7 +174,8 @@ static plait_status several(plait_conf *c, plait_conf_kit *kit, const void *user
 /* ---- small optional slots ---- */
 
 /* Outputs begin with a number that no clock shows, which a refusal must leave. The host's time must be of the call
- * itself, or traces of two clocks cannot be laid together. */
+ * itself, or traces of two clocks cannot be laid together. Two readings two milliseconds apart: a clock that ticks more
+ * coarsely than that serves no trace. */
 static plait_status check_clock(plait_conf *c, void *user) {
     uint64_t device[2] = {7, 7}, host[2] = {7, 7};
     (void)user;

@@ -27,7 +27,7 @@ static plait_status expect_value(plait_conf *c, plait_event *event, uint64_t exp
 /* ---- the timeline ---- */
 
 /* Values grow by leaps, up to the largest but one: a device that keeps 32 bits fails. A value between the last and this
- * one is reached by this one; old values stay reached. */
+ * one is reached by this one; old values stay reached. UINT64_MAX itself is left out. */
 static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t values[] = {1, 5, 9, (uint64_t)1 << 40, UINT64_MAX - 1};
     plait_event *event;
@@ -52,7 +52,8 @@ static plait_status timeline(plait_conf *c, plait_conf_kit *kit, const void *use
 }
 
 /* Smaller and equal values change nothing, whoever signals them. Smaller ones from the same queue and from the host, in
- * every order; 0 too. */
+ * every order; 0 too. On a timeline that went back a wait could pass and the next one for the same value stand for
+ * ever. */
 static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_event *event;
     plait_queue *queue;
@@ -73,7 +74,7 @@ static plait_status never_back(plait_conf *c, plait_conf_kit *kit, const void *u
 }
 
 /* A limit of 0 asks and does not wait. Neither too early nor much too late, which on a busy machine can only be a
- * matter of seconds. */
+ * matter of seconds. The patience on top is for machines under load, where a thread may not run for seconds. */
 static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t limits[] = {0, 1, 3 * MILLISECOND};
     plait_event *event;
@@ -98,7 +99,9 @@ static plait_status timeout(plait_conf *c, plait_conf_kit *kit, const void *user
 /* ---- neither early nor late ---- */
 
 /* When an event says so, the bytes are there: of a read to the host, and of a copy for another queue. Large enough that
- * an event which comes with the submission, and not with the end, is seen by far. The waiting list goes first. */
+ * an event which comes with the submission, and not with the end, is seen by far. The waiting list goes first. The
+ * event of the copy is awaited by another queue, that of the read by the host: the two ways in which an early signal
+ * does harm. */
 static plait_status not_early(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *first, *second;
     plait_event *copied, *read;
@@ -164,7 +167,7 @@ static plait_status not_late(plait_conf *c, plait_conf_kit *kit, const void *use
 }
 
 /* The waiting queue gets its commands first: nothing has been submitted yet that would signal. It must neither fail nor
- * go on. */
+ * go on. Submitting a wait before its signal is what every plan with two queues does, in one order or the other. */
 static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queues[2];
     plait_event *events[2];
@@ -186,7 +189,7 @@ static plait_status later_signal(plait_conf *c, plait_conf_kit *kit, const void 
 
 /* Two queues take turns in adding to one another's byte: each round copies what the other one wrote. Queue 0 waits for
  * the round before, queue 1 for this one, so each signal is awaited exactly once, a hundred times; a single one lost or
- * early ends it. */
+ * early ends it. Events only grow, so one pair serves all rounds; values[] gives each round an address that stays. */
 static plait_status turns(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queues[2];
     plait_event *events[2];
@@ -240,7 +243,8 @@ static plait_status wait_for_one(void *user, int index) {
     return plait_conf_await(w->c, w->event, (uint64_t)index + 1, "a signal of the host, for a thread");
 }
 
-/* The host reaches a value: threads and queues go on, those that wait already and those that come later. */
+/* The host reaches a value: threads and queues go on, those that wait already and those that come later. The thread
+ * that signals is one of the parallel ones, so the waiters are many and on both sides: threads, and a queue. */
 static plait_status host_signal(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_queue *queue;
     plait_event *event, *done;
@@ -311,7 +315,8 @@ static plait_status host_fail(plait_conf *c, plait_conf_kit *kit, const void *us
     return c->v->health(c->device);
 }
 
-/* Events come and go while others use theirs, right after the wait that saw them. */
+/* Events come and go while others use theirs, right after the wait that saw them. A device that touches the event after
+ * the waiter has seen it is found by sanitizers, or by a crash. */
 static plait_status one_event(plait_conf *c, plait_queue *queue) {
     plait_event *event = NULL;
     PLAIT_TRY(c->v->event_create(c->device, &event));

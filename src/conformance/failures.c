@@ -47,7 +47,8 @@ static plait_command beyond(const scene *s) {
 
 /* After `bad` the queue has failed: what is in front of it was done, what is behind it is not, and every wait says why,
  * however often it is asked. The value that was reached before counts as reached, though a query of the event fails.
- * The bytes are read through another queue, which goes on. */
+ * The bytes are read through another queue, which goes on. Asked twice, since a failure that is told once and then
+ * forgotten would leave the second waiter for ever. */
 static plait_status fail_with(scene *s, plait_command bad) {
     plait_conf *c = s->c;
     unsigned char back[BYTES];
@@ -94,7 +95,8 @@ static plait_status size(plait_conf *c, plait_conf_kit *kit, const void *user) {
 }
 
 /* Lists that come after the failure are accepted and fail likewise; so do the events that they would have signalled:
- * somebody may wait for them who knows nothing of the failure. */
+ * somebody may wait for them who knows nothing of the failure. Five lists, as a device may keep the first few in a
+ * buffer that it looks at again. */
 static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *user) {
     scene s;
     plait_event *later;
@@ -122,7 +124,8 @@ static plait_status for_good(plait_conf *c, plait_conf_kit *kit, const void *use
 }
 
 /* A queue that waits for a failed one fails with its status and message; a third one, that does not, goes on. The
- * message may gain words on its way, and must keep its own. */
+ * message may gain words on its way, and must keep its own. The status must be the failed queue's, OUT_OF_RANGE, and
+ * not a general one: whoever waits at the end acts on it. */
 static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *user) {
     scene s;
     plait_queue *waiting;
@@ -157,7 +160,8 @@ static plait_status passed_on(plait_conf *c, plait_conf_kit *kit, const void *us
 /* ---- programs ---- */
 
 /* add(x, x) over [8, n], n up to 4. Made without the bench: x at 0 and the result at 128 of slot 0, scratch in slot 1
- * from its start. */
+ * from its start. On success the program is the caller's. `prepare` may split or scratch as it likes; one node always
+ * is one group. */
 static plait_status small_program(plait_conf *c, plait_program **out) {
     static const int64_t bound = 4;
     plait_op_use use;
@@ -214,7 +218,7 @@ static plait_status launch_on(plait_conf *c, const plait_program *program, plait
     return status;
 }
 
-/* Any status will do, as long as there is one, and a message. */
+/* Any status will do, as long as there is one, and a message. A hang would be ended by the suite's limit. */
 static plait_status refuse(plait_conf *c, const plait_program *program, plait_buffer *const *slots, int64_t n,
                            const char *what) {
     plait_conf_forget_message();
@@ -223,7 +227,8 @@ static plait_status refuse(plait_conf *c, const plait_program *program, plait_bu
     return plait_conf_failed(status, status, what);
 }
 
-/* Right launches before, between and after: a refusal must leave the program and its buffers usable. */
+/* Right launches before, between and after: a refusal must leave the program and its buffers usable. Order matters: the
+ * right launch at the end shows that the refusals have not spoiled the program. */
 static plait_status misuse(plait_conf *c, const plait_program *program, plait_buffer *right,
                            plait_buffer *small) {
     /* The buffer of the right size is long enough for scratch as well, and serves both slots; the other has 100 bytes,
@@ -280,7 +285,8 @@ static plait_status run_reference(plait_conf_work *w, bool *out_noticed) {
     return PLAIT_OK;
 }
 
-/* The example's own ids first, then one of them far out of range. The node has a name that no other has. */
+/* The example's own ids first, then one of them far out of range. The node has a name that no other has. INT32_MAX is
+ * out of range for every table. */
 static plait_status draw_bad_id(plait_conf_work *w, const bad_id_case *b, int *out_first) {
     const plait_op_use *use = &b->test.use;
     int inputs[PLAIT_MAX_INPUTS];
@@ -307,7 +313,8 @@ static plait_status draw_bad_id(plait_conf_work *w, const bad_id_case *b, int *o
 
 /* The launch fails and names its node; what it wrote is what the reference wrote: zeros or nothing for the bad id, and
  * everything else as usual. Where the reference itself does not mind the number, there is nothing to check. The image
- * is read by a queue that has not failed. */
+ * is read by a queue that has not failed. SINGLE, so that the node is a program of its own and its name the only one
+ * that can be meant. */
 static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_case *b) {
     unsigned char *image, *back;
     bool noticed = false;
@@ -344,7 +351,8 @@ static plait_status run_bad_id(plait_conf *c, plait_conf_work *w, const bad_id_c
     return plait_conf_untouched(w, back);
 }
 
-/* The suite's queue is replaced for the time of the check. */
+/* The suite's queue is replaced for the time of the check. The bench uses c->queue for everything, so the queue that
+ * will fail is put there, and taken back before the suite goes on. */
 static plait_status check_bad_id(plait_conf *c, void *user) {
     const bad_id_case *b = user;
     plait_conf_work w;

@@ -61,7 +61,8 @@ static void make_block(plait_conf_block *block, plait_dtype dtype, float amplitu
     block->known = true;
 }
 
-/* Linear, over what is known so far. The table's last place serves whatever does not fit. */
+/* Linear, over what is known so far. The table's last place serves whatever does not fit. Encoding takes milliseconds
+ * for the grids, hence the cache; it belongs to one suite state and so to one thread. */
 static const plait_conf_block *find_block(plait_conf *c, plait_dtype dtype, float amplitude) {
     plait_conf_block *block = c->blocks;
     int i = 0;
@@ -72,7 +73,8 @@ static const plait_conf_block *find_block(plait_conf *c, plait_dtype dtype, floa
 }
 
 /* Anything in place of the codes; now and then all bits, or none. Where scales share bytes with codes the result may
- * not be finite: then the encoded block. */
+ * not be finite: then the encoded block. A third of the blocks have all bits set and a third none, where extremes are
+ * wanted. */
 static void random_block(const plait_conf_block *block, uint64_t *seed, bool extremes, unsigned char *out) {
     float numbers[MAX_BLOCK_ELEMS];
     int64_t elems = plait_dtype_block_elems(block->dtype), bytes = plait_dtype_block_bytes(block->dtype);
@@ -90,7 +92,7 @@ static void random_block(const plait_conf_block *block, uint64_t *seed, bool ext
 }
 
 /* Ranges of quantised types are those of their scales, so large and tiny are less extreme than in float types: scales
- * are half precision in most of them. */
+ * are half precision in most of them. Rows of a quantised operand are whole blocks. */
 static void fill_blocks(plait_conf *c, const plait_operand *o, plait_conf_values kind, uint64_t seed,
                         float amplitude) {
     int64_t elems = plait_dtype_block_elems(o->dtype);
@@ -144,7 +146,8 @@ static float plain_number(plait_dtype dtype, plait_conf_values kind, int64_t i, 
     }
 }
 
-/* Through the type's encoder, which rounds as it should: what is filled in is a number of the type. */
+/* Through the type's encoder, which rounds as it should: what is filled in is a number of the type. Integers are within
+ * a hundred times the amplitude. */
 static void fill_plain(const plait_operand *o, plait_conf_values kind, uint64_t seed, float amplitude) {
     bool whole =
         o->dtype == PLAIT_I8 || o->dtype == PLAIT_I16 || o->dtype == PLAIT_I32 || o->dtype == PLAIT_I64;

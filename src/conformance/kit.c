@@ -28,7 +28,8 @@ static void release_waiters(plait_conf_kit *kit) {
 
 /* Queues first, which waits for their commands; then events, newest first, so that an import goes before what it shows;
  * buffers; devices, newest first; host memory last, for commands have pointed to it. The check's message is kept
- * meanwhile: the calls in between may leave their own. */
+ * meanwhile: the calls in between may leave their own. The kit is on the heap, as its tables would take much of a
+ * thread's stack. */
 static plait_status with_kit(plait_conf *c, void *user) {
     const kit_check *check = user;
     plait_conf_kit *kit = plait_alloc_array(1, sizeof *kit);
@@ -121,7 +122,8 @@ plait_status plait_conf_keep_event(plait_conf_kit *kit, plait_event *event) {
     return status;
 }
 
-/* Takes `object` out of a list, whose order stays. */
+/* Takes `object` out of a list, whose order stays. The list is an array of pointers to objects of one kind; pointers to
+ * structs have one representation here. */
 static void forget(void *list, int *n, const void *object) {
     void **items = list;
     int k = 0;
@@ -192,7 +194,8 @@ plait_status plait_conf_submit(plait_conf_kit *kit, plait_queue *queue, const pl
     return queue->device->vtable->submit(queue, copy, n);
 }
 
-/* The list is the caller's and over when this returns, after a failure too: a queue that failed has let go of it. */
+/* The list is the caller's and over when this returns, after a failure too: a queue that failed has let go of it.
+ * Nothing else may be in flight on the queue that could fail, or its failure would be this list's. */
 plait_status plait_conf_do(plait_queue *queue, const plait_command *commands, int n) {
     PLAIT_TRY(queue->device->vtable->submit(queue, commands, n));
     return queue->device->vtable->synchronise(queue);
@@ -256,7 +259,8 @@ void plait_conf_forget_message(void) {
     plait_error_set(PLAIT_OK, "%s", "");
 }
 
-/* Ten characters: a message of a word or two helps nobody. */
+/* Ten characters: a message of a word or two helps nobody. The message is this thread's last one, so the caller clears
+ * it in front of the call (PLAIT_CONF_FAILS). */
 plait_status plait_conf_failed(plait_status actual, plait_status expected, const char *what) {
     PLAIT_CONF_EXPECT(actual == expected, "%s: %s, expected %s", what, plait_status_name(actual),
                       plait_status_name(expected));
@@ -295,7 +299,8 @@ static void *work(void *argument) {
 }
 
 /* Threads that were started are waited for whatever happens; joining one that was not does nothing. Of several failures
- * the one of the lowest index is told, so a run that is repeated says the same. */
+ * the one of the lowest index is told, so a run that is repeated says the same. A thread that cannot be started fails
+ * the call, after the others have ended. */
 plait_status plait_conf_parallel(int n, plait_conf_thread_fn fn, void *user) {
     worker *workers = plait_alloc_array((size_t)n, sizeof *workers);
     plait_status status = PLAIT_OK;

@@ -20,8 +20,8 @@ static const uint64_t numbers[] = {0, 1, 2, 3};
 /* ---- shutting down ---- */
 
 /* One life: work is submitted, and everything destroyed as early as the contract allows: queues while they work, the
- * one that waits too, then events and buffers, then the device. What was read must be there when the queues are
- * gone. */
+ * one that waits too, then events and buffers, then the device. What was read must be there when the queues are gone.
+ * No kit here: the order of destroying is what is tested, and a kit has one of its own. */
 static plait_status short_life(plait_conf *c, uint32_t seed) {
     enum { DEPTH = 20 };
     plait_device *device = NULL;
@@ -71,7 +71,7 @@ typedef struct counts {
 } counts;
 
 /* Host memory is what the process has from the allocator; memory that a device maps by itself is counted where it has
- * memory of its own. */
+ * memory of its own. A sanitizer's allocator is asked where there is one (os.c). */
 static plait_status count(plait_conf *c, counts *out) {
     uint64_t total = 0, left = 0;
     /* Without memory of its own the device's figure is 0 - 0, and compares equal. */
@@ -80,7 +80,8 @@ static plait_status count(plait_conf *c, counts *out) {
     return PLAIT_OK;
 }
 
-/* Less is fine: others may have given back. Device memory must be back to the byte. */
+/* Less is fine: others may have given back. Device memory must be back to the byte. An allocator may take a little more
+ * in between for its own lists, hence the tolerance; a leak of anything in each round is above it. */
 static plait_status compare_counts(plait_conf *c, const counts *before, const char *what) {
     counts after;
     PLAIT_TRY(count(c, &after));
@@ -95,7 +96,8 @@ static plait_status compare_counts(plait_conf *c, const counts *before, const ch
 
 typedef plait_status (*round_fn)(plait_conf *c, void *user);
 
-/* Rounds until everything is warm, then those that count. */
+/* Rounds until everything is warm, then those that count. Under the monitor nothing can be counted, since it records
+ * all calls. */
 static plait_status repeat(plait_conf *c, round_fn fn, void *user, const char *what) {
     counts before;
     if (c->monitor) return plait_conf_lack(c, "the monitor keeps what it has seen");
@@ -193,7 +195,7 @@ static plait_status run_round(plait_conf *c, void *user) {
     return plait_conf_do(r->queue, list, 2);
 }
 
-/* Prepared, compiled and destroyed, without a launch. */
+/* Prepared, compiled and destroyed, without a launch. A failed build is taken apart by the same call. */
 static plait_status programs_round(plait_conf *c, void *user) {
     plait_conf_work *w = user;
     plait_conf_built built;
@@ -203,7 +205,8 @@ static plait_status programs_round(plait_conf *c, void *user) {
     return status;
 }
 
-/* Programs that come and go, and one that runs again and again. */
+/* Programs that come and go, and one that runs again and again. The bench is drawn once: its own memory is the same
+ * before and after. */
 static plait_status leaks_of_programs(plait_conf *c, plait_conf_kit *kit, plait_conf_work *w) {
     /* Its slots are the bench's image, and scratch that the kit destroys. */
     runner r = {.slots = {NULL, NULL}};
@@ -234,7 +237,8 @@ static plait_status program_leaks(plait_conf *c, plait_conf_kit *kit, const void
 
 /* ---- loss ---- */
 
-/* A device that will be lost, and what it is doing then. */
+/* A device that will be lost, and what it is doing then. Lies in the kit's memory: commands of a lost device may stay
+ * in flight until its queues are destroyed. */
 typedef struct wreck {
     plait_conf *c;
     plait_device *device;
@@ -273,7 +277,8 @@ static plait_status board(plait_conf_kit *kit, wreck *w) {
 }
 
 /* Work until something fails, which must be for the loss: of a device that was made to be lost after some commands, or
- * that the caller's function loses after three lists. */
+ * that the caller's function loses after three lists. MAX_LISTS bounds the work where the loss never comes; the status
+ * is then OK and fails the comparison. */
 static plait_status sink(wreck *w) {
     const plait_conformance_options *o = &w->c->options;
     plait_status status = PLAIT_OK;
@@ -334,7 +339,8 @@ static plait_status look_at(plait_conf_kit *kit, wreck *w) {
     return PLAIT_OK;
 }
 
-/* The thread is woken by this check when the device has not done it, so that it can be joined. */
+/* The thread is woken by this check when the device has not done it, so that it can be joined. The suite's own device
+ * must not notice, though it may be of the same kind. */
 static plait_status loss(plait_conf *c, plait_conf_kit *kit, const void *user) {
     wreck *w;
     unsigned char byte = 0;

@@ -15,7 +15,8 @@ enum { IMPORT_BYTES = 5000, N_APART = 40, MAX_CHUNKS = 64, GUARD = 0xC3 };
 static const uint32_t usages[] = {PLAIT_BUFFER_WEIGHTS, PLAIT_BUFFER_STATE, PLAIT_BUFFER_TEMPORARY,
                                   PLAIT_BUFFER_STAGING};
 
-/* 0 is legal. Around powers of two, since that is where allocators round. */
+/* 0 is legal. Around powers of two, since that is where allocators round. All 36 buffers live at the same time, so the
+ * kit's room is used as well. */
 static plait_status sizes(plait_conf *c, plait_conf_kit *kit, const void *user) {
     static const uint64_t some[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 100003};
     (void)user;
@@ -54,7 +55,8 @@ static plait_status host_sees(plait_conf *c, plait_conf_kit *kit, plait_buffer *
 }
 
 /* Mapped is what the caps promise, and a STAGING buffer always; others may be mapped all the same, and then must be
- * right. */
+ * right. A mapped buffer needs no unmapping or flushing in this contract, so what the host writes must be seen by the
+ * next command. */
 static plait_status mapped(plait_conf *c, plait_conf_kit *kit, const void *user) {
     (void)user;
     for (size_t u = 0; u < PLAIT_COUNT_OF(usages); u++) {
@@ -72,7 +74,8 @@ static plait_status mapped(plait_conf *c, plait_conf_kit *kit, const void *user)
 
 /* Buffers come and go; those that stay keep their bytes, and no two share any. Sizes follow from index and round, and
  * so does the byte that a buffer is filled with: in rounds 1 and 2 a third of them is made anew, of another size, so
- * that new ones fall into the holes of old ones. */
+ * that new ones fall into the holes of old ones. Each buffer is filled whole, so one that overlaps another has
+ * overwritten it by the end. */
 static plait_status apart(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *buffers[N_APART];
     unsigned char image[3000], back[3000];
@@ -122,7 +125,8 @@ static plait_status own_memory(plait_conf *c) {
     return plait_conf_own_memory(c) ? PLAIT_OK : plait_conf_lack(c, "the device's memory is the host's");
 }
 
-/* A buffer takes at least its bytes and at most what allocation_bytes has said, and gives all of it back. */
+/* A buffer takes at least its bytes and at most what allocation_bytes has said, and gives all of it back. Between the
+ * calls nobody else may use the device: the suite runs one check at a time. */
 static plait_status query(plait_conf *c, plait_conf_kit *kit, const void *user) {
     uint64_t total = 0, before = 0, during = 0, after = 0, bytes = 0;
     /* Odd, so that rounding shows. */
@@ -184,7 +188,8 @@ static plait_status marked(plait_conf *c, plait_buffer *buffer, uint8_t byte) {
 }
 
 /* Takes chunks until there are no more, which must be before there is more than there was: a device that hands out what
- * it does not have fails later, at a write. Each is marked at once, so that memory that is only promised is touched. */
+ * it does not have fails later, at a write. Each is marked at once, so that memory that is only promised is touched.
+ * The kit owns the chunks; its 80 places are more than the 64 that are tried. */
 static plait_status take_chunks(plait_conf *c, plait_conf_kit *kit, uint64_t chunk, plait_buffer **chunks,
                                 int *n) {
     uint64_t total, before;
@@ -252,7 +257,8 @@ static plait_status exhaustion(plait_conf *c, plait_conf_kit *kit, const void *u
 
 /* ---- host memory ---- */
 
-/* The host's bytes are the buffer's: both see at once what the other does, and nothing beside them changes. */
+/* The host's bytes are the buffer's: both see at once what the other does, and nothing beside them changes. The address
+ * is a multiple of 64, the size is not. */
 static plait_status import(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *imported = NULL, *other;
     unsigned char *host, *image, *block;

@@ -39,7 +39,7 @@ static int64_t at_least_one(int64_t n) {
 
 /* Strides of an operand whose elements still lie apart. Odd numbers of blocks between rows, planes and volumes, another
  * one for each input, so that a kernel which takes one operand's strides for another's fails. Blocks of quantised types
- * are never pulled apart. */
+ * are never pulled apart. Strides are in bytes. A dim of 0 counts as 1, so that strides stay above 0. */
 static void lay(plait_operand *o, layout how, int input) {
     int64_t block = plait_dtype_block_bytes(o->dtype), gap = (2 * input + 1) * block;
     bool plain = !plait_dtype_quantised(o->dtype);
@@ -63,7 +63,8 @@ static void lay(plait_operand *o, layout how, int input) {
     o->strides[3] = o->strides[2] * at_least_one(o->dims[2]);
 }
 
-/* Outputs are dense whatever the inputs are; layouts that an op cannot take are refused by its shape rule. */
+/* Outputs are dense whatever the inputs are; layouts that an op cannot take are refused by its shape rule. A case that
+ * infer takes must be taken by the device, or refused by `supports` with a reason. */
 static void check_layouts(plait_conf *c, const plait_conf_case *from) {
     for (layout how = PADDED; how < N_LAYOUTS; how++) {
         plait_conf_case test = *from;
@@ -82,7 +83,8 @@ static bool has_factor(const plait_factor_dim *dim, int factor) {
 }
 
 /* Gives a factor another size in every input, dense. False where that is nothing for the op, or changes nothing. A dim
- * of several factors (heads of a width) is their product, and a dim of 1 that stands for all is left alone. */
+ * of several factors (heads of a width) is their product, and a dim of 1 that stands for all is left alone. The limit
+ * on elements is for the reference kernels, which are as slow as they are plain. */
 static bool resize(plait_conf_case *test, const plait_factors *f, int factor, int64_t size) {
     int64_t sizes[PLAIT_MAX_FACTORS];
     plait_op_use *use = &test->use;
@@ -103,7 +105,7 @@ static bool resize(plait_conf_case *test, const plait_factors *f, int factor, in
 }
 
 /* Elements of the blocks that a factor must be a whole number of. Dim 0 of quantised operands is whole blocks, and the
- * factor must be so in every operand that has it there. */
+ * factor must be so in every operand that has it there. 1 where the factor may have any size. */
 static int64_t block_of(const plait_conf_case *test, const plait_factors *f, int factor) {
     int64_t block = 1;
     for (int i = 0; i < test->use.n_inputs + test->use.n_outputs; i++) {
@@ -134,7 +136,9 @@ static void check_ragged(plait_conf *c, const plait_conf_case *from, const plait
         }
 }
 
-/* No elements along one factor. Where run-time data indexes something, only what is free in the result may vanish. */
+/* No elements along one factor. Where run-time data indexes something, only what is free in the result may vanish. A
+ * sum over nothing is 0 and a maximum over nothing is what the reference says; ids into nothing have no answer, hence
+ * the exception. */
 static void check_zero(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
     for (int factor = 0; factor < f->n_factors; factor++) {
         plait_conf_case test = *from;
@@ -176,7 +180,8 @@ static void check_sharing(plait_conf *c, const plait_conf_case *from) {
 }
 
 /* Inputs of which the shape rule takes one element along some dims, for the same result. All combinations of dims;
- * those in which the result changes its shape are another op's business. */
+ * those in which the result changes its shape are another op's business. Input 0 gives the result its shape in the ops
+ * that broadcast, so it is left alone. */
 static void check_broadcast(plait_conf *c, const plait_conf_case *from) {
     for (int i = 1; i < from->use.n_inputs; i++)
         for (unsigned mask = 1; mask < 1u << PLAIT_MAX_RANK; mask++) {
@@ -198,7 +203,8 @@ static void check_broadcast(plait_conf *c, const plait_conf_case *from) {
 /* ---- types ---- */
 
 /* Input i, or output 0 when i is -1, gets another type: rows become two whole blocks. The other inputs are made dense
- * again, since the row's size has changed. What the op refuses is no case. */
+ * again, since the row's size has changed. What the op refuses is no case. Two blocks, so that a kernel which forgets
+ * to move on to the second one fails. */
 static bool retype(plait_conf_case *test, const plait_factors *f, int input, plait_dtype dtype) {
     plait_op_use *use = &test->use;
     int64_t block = plait_dtype_block_elems(dtype);
@@ -231,7 +237,8 @@ static void check_type(plait_conf *c, const plait_conf_case *test, const char *o
     }
 }
 
-/* Every type for every input, and for every attribute that names the type of an output. */
+/* Every type for every input, and for every attribute that names the type of an output. With the first example only:
+ * types multiply quickly. */
 static void check_types(plait_conf *c, const plait_conf_case *from, const plait_factors *f) {
     const plait_op *op = from->use.op;
     for (int d = 0; d < PLAIT_DTYPE_LIMIT; d++) {
@@ -271,7 +278,8 @@ static void check_values(plait_conf *c, const plait_conf_case *from) {
 
 /* ---- examples ---- */
 
-/* As the example says, behind an odd offset, and with a named dim: below its bound, at 1, at 0. */
+/* As the example says, behind an odd offset, and with a named dim: below its bound, at 1, at 0. The odd offset is one
+ * block: addresses that are a multiple of the element's size and of nothing more. */
 static void check_example(plait_conf *c, const plait_conf_case *from) {
     plait_conf_case test = *from;
     check(c, &test, "%d/plain", test.which);
@@ -287,7 +295,8 @@ static void check_example(plait_conf *c, const plait_conf_case *from) {
     check(c, &test, "%d/empty", test.which);
 }
 
-/* The types of an example's inputs and attributes, as a number. Types in base 64; 63 for an input that is left out. */
+/* The types of an example's inputs and attributes, as a number. Types in base 64; 63 for an input that is left out. A
+ * collision would only drop variations. */
 static uint64_t signature_of(const plait_conf_case *test) {
     uint64_t signature = test->use.present;
     for (int i = 0; i < test->use.n_inputs; i++)

@@ -80,7 +80,7 @@ static plait_status fill(plait_conf_work *w, const pack_case *test, const int te
 }
 
 /* The result's bytes with the weight in this form; the caller frees them. A bench of its own for each form, since the
- * image is laid out by the packing's size. */
+ * image is laid out by the packing's size. *out is set only with OK. */
 static plait_status result_bytes(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                  unsigned char **out, size_t *out_bytes) {
     plait_conf_work w;
@@ -123,7 +123,8 @@ static plait_status unpack_part(plait_conf *c, const plait_operand *source, plai
     return PLAIT_OK;
 }
 
-/* All rows, the first, a range that begins and ends within groups, and none. */
+/* All rows, the first, a range that begins and ends within groups, and none. The rows of all experts count through, as
+ * the weight lies in the file. */
 static plait_status round_trip(plait_conf *c, const pack_case *test, const plait_encoding_offer *offer,
                                plait_buffer *buffer, plait_operand *source, unsigned char *back) {
     plait_region region = {buffer, 0, offer->size_bytes};
@@ -135,7 +136,8 @@ static plait_status round_trip(plait_conf *c, const pack_case *test, const plait
     return PLAIT_OK;
 }
 
-/* The offer's size is the buffer's, to the byte: a packing that needs more writes beyond it. */
+/* The offer's size is the buffer's, to the byte: a packing that needs more writes beyond it. pack and unpack are calls
+ * on the device and no commands: they return when they are done. */
 static plait_status check_round_trip(plait_conf *c, const pack_case *test,
                                      const plait_encoding_offer *offer) {
     plait_operand source = weight_of(test);

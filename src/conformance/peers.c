@@ -13,7 +13,7 @@
 
 enum { BYTES = 3000, ROUNDS = 30 };
 
-/* The other device, or lacking. */
+/* The other device, or lacking. "cpu:threads=1" is slow and predictable; nothing here needs it to be fast. */
 static plait_status open_other(plait_conf *c, plait_conf_kit *kit, const char *which, plait_device **out) {
     if (strcmp(which, "twin") == 0) return plait_conf_device(kit, c->item, out);
     /* A program may be built without it. */
@@ -44,7 +44,7 @@ static plait_status make_side(plait_conf_kit *kit, plait_device *device, uint32_
 
 /* `actor` copies from one side to the other and is told, or says that it can not. `reaches` and what happens must
  * agree: a copy that is refused has moved nothing, one that is made has moved exactly its bytes. The queue is its own,
- * for it may fail. */
+ * for it may fail. reaches is asked twice, since planners ask it once and rely on the answer. */
 static plait_status copy_by(plait_conf_kit *kit, side *actor, side *from, side *to) {
     plait_device *away = actor->device == from->device ? to->device : from->device;
     bool reaches = actor->device->vtable->reaches(actor->device, away);
@@ -91,7 +91,8 @@ typedef struct relay {
     bool by_host;
 } relay;
 
-/* The three ways that a context has (device/context.c), tried in its order. A refused import leaves no event. */
+/* The three ways that a context has (device/context.c), tried in its order. A refused import leaves no event. The
+ * waiter's device decides which way it takes. */
 static plait_status make_relay(plait_conf_kit *kit, plait_device *waiter, plait_event *source, relay *out) {
     plait_device_info info;
     *out = (relay){.source = source, .seen = source};
@@ -105,14 +106,16 @@ static plait_status make_relay(plait_conf_kit *kit, plait_device *waiter, plait_
     return plait_conf_event(kit, waiter, &out->seen);
 }
 
-/* What the relay's thread does for a context (device/relay.c): never before the source is there. */
+/* What the relay's thread does for a context (device/relay.c): never before the source is there. Signalling early would
+ * be worse than late, so the source is awaited first. */
 static plait_status pass_on(plait_conf *c, const relay *r, uint64_t value) {
     if (!r->by_host) return PLAIT_OK;
     PLAIT_TRY(plait_conf_await(c, r->source, value, "an event whose value the host passes on"));
     return r->seen->device->vtable->event_signal(r->seen, value);
 }
 
-/* What a ping-pong needs until it is over. */
+/* What a ping-pong needs until it is over. In the kit's memory, as the letters are: a check that fails leaves all of it
+ * in flight. */
 typedef struct game {
     side sides[2];
     plait_event *events[2];
@@ -194,7 +197,8 @@ static plait_status foreign_wait(plait_conf *c, plait_conf_kit *kit, const void 
 
 /* ---- host memory of both ---- */
 
-/* Two ranges that overlap, one from each device: the later one lies over the earlier one, in both views. */
+/* Two ranges that overlap, one from each device: the later one lies over the earlier one, in both views. Two queues of
+ * two devices, one after the other: no event is needed, since each list is waited for. */
 static plait_status shared_import(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_device *other;
     plait_buffer *here = NULL, *there = NULL;
@@ -257,7 +261,8 @@ static plait_status run_twin(void *user, int index) {
     return PLAIT_OK;
 }
 
-/* The marks of lacking are each bench's own, and are brought together here. */
+/* The marks of lacking are each bench's own, and are brought together here. Each image was written by five runs, of
+ * which the last is compared. */
 static plait_status draw_twins(plait_conf *c, twins *t) {
     for (int i = 0; i < 2; i++) {
         plait_status status = draw(&t->works[i]);

@@ -62,7 +62,8 @@ static void model_deinit(model *m) {
     if (m->w.c) plait_conf_work_deinit(&m->w);
 }
 
-/* Inputs and weights; small numbers, so that two products keep results near 1. */
+/* Inputs and weights; small numbers, so that two products keep results near 1. Filled at the bound of the named dim:
+ * columns behind its value hold numbers, which must not reach the result. */
 static plait_status fill_model(plait_conf_work *w, uint64_t seed) {
     for (int t = 0; t < w->n_tensors; t++) {
         plait_operand host = plait_conf_host(w, t);
@@ -73,7 +74,8 @@ static plait_status fill_model(plait_conf_work *w, uint64_t seed) {
     return PLAIT_OK;
 }
 
-/* A bench with its nodes and numbers; nothing is compiled yet. */
+/* A bench with its nodes and numbers; nothing is compiled yet. n is the dim's value now, at most BOUND. A model that
+ * some op of the device lacks is lacking as a whole. */
 static plait_status model_draw(model *m, plait_conf *c, int64_t width, int64_t inner, int64_t n) {
     plait_conf_work_init(&m->w, c);
     plait_conf_dim(&m->w, BOUND, n);
@@ -88,7 +90,8 @@ static plait_status model_make(model *m, plait_conf *c, int64_t width, int64_t i
     return plait_conf_build(&m->w, 0, m->w.n_nodes, PLAIT_CONF_WHOLE, &m->built);
 }
 
-/* Where a program runs: buffers of its own, the bytes that go in and those that must come out. */
+/* Where a program runs: buffers of its own, the bytes that go in and those that must come out. Owned by the kit, all
+ * but the model. One thread drives a lane at a time. */
 typedef struct lane {
     model *m;
     plait_queue *queue;
@@ -106,7 +109,8 @@ static plait_status run_lane(lane *l, int64_t n, unsigned char *out) {
     return plait_conf_do(l->queue, list, 3);
 }
 
-/* Within a hundredth: this is about running programs, not about rounding. */
+/* Within a hundredth: this is about running programs, not about rounding. Only the last node's first output is looked
+ * at; a wrong value in between would show in it. */
 static plait_status check_against_reference(model *m, const unsigned char *image) {
     const plait_segment_node *last = &m->w.nodes[m->w.n_nodes - 1];
     PLAIT_TRY(plait_conf_run_reference(&m->w));
@@ -119,7 +123,9 @@ static plait_status check_against_reference(model *m, const unsigned char *image
     return PLAIT_OK;
 }
 
-/* Inputs of their own, and what they give, run alone, which is what the reference gives. */
+/* Inputs of their own, and what they give, run alone, which is what the reference gives. The expected bytes are the
+ * device's own, which the reference has confirmed: later runs are compared byte for byte, as law 9 asks, and not within
+ * a tolerance. */
 static plait_status make_lane(plait_conf_kit *kit, model *m, uint64_t seed, int64_t n, lane *out) {
     plait_conf *c = m->w.c;
     uint64_t bytes = m->w.device_bytes;
@@ -216,7 +222,8 @@ static plait_status often(plait_conf *c, plait_conf_kit *kit, model *m) {
 }
 
 /* Every value of the named dim, in no order, 0 among them: the columns are those of a run with all of them, and nothing
- * behind the value is touched. So a column's bytes may not depend on how many there are. */
+ * behind the value is touched. So a column's bytes may not depend on how many there are. 0 comes twice, the second time
+ * behind other values, for a launch of nothing must not leave anything to the next one either. */
 static plait_status dims(plait_conf *c, plait_conf_kit *kit, model *m) {
     static const int64_t values[] = {1, BOUND, 0, 3, 5, 0, 2, BOUND, 4};
     lane l;
@@ -273,7 +280,8 @@ static plait_status run_race(void *user, int index) {
 }
 
 /* One program on several queues, each driven by a thread, with inputs and dims of their own. A compiled program is
- * immutable: whatever a launch writes must be the launch's own. */
+ * immutable: whatever a launch writes must be the launch's own. Lanes are made one after the other, so each has been
+ * right alone before they race. */
 static plait_status several_queues(plait_conf *c, plait_conf_kit *kit, model *m) {
     race r = {.times = c->options.deep ? 300 : 40};
     PLAIT_TRY(model_make(m, c, 64, 96, BOUND));
@@ -302,7 +310,8 @@ static plait_status two_programs(plait_conf *c, plait_conf_kit *kit, model *mode
 }
 
 /* Launches beside transfers of other queues, some of them copy queues. The launch is in flight while bytes go in and
- * out of another buffer; it is waited for in each round, since its list is on this function's stack. */
+ * out of another buffer; it is waited for in each round, since its list is on this function's stack. The failure is
+ * saved over the synchronise, which may leave a message of its own. */
 static plait_status move_beside(plait_conf_kit *kit, plait_conf *c, uint32_t flags, const lane *l,
                                 int times) {
     enum { BYTES = 100000 };
@@ -359,7 +368,8 @@ static plait_status make_and_run(plait_conf *c, unsigned char *expected, uint64_
     return status;
 }
 
-/* The suite's state is copied, with a queue and a cache of blocks of its own: both belong to one thread. */
+/* The suite's state is copied, with a queue and a cache of blocks of its own: both belong to one thread. Four programs
+ * for each thread: the first ones are made while the other threads start. */
 static plait_status work_in_factory(void *user, int index) {
     const factory *f = user;
     plait_conf own = *f->c;
@@ -399,7 +409,8 @@ static plait_status check_spans(const model *m, const plait_launch_trace *trace)
     return PLAIT_OK;
 }
 
-/* With no room, with room for one span, and with more than enough. What lies behind the room stays. */
+/* With no room, with room for one span, and with more than enough. What lies behind the room stays. Rooms 0, 1 and 40.
+ * The span array has one more than the largest, as a guard. */
 static plait_status traces(plait_conf *c, plait_conf_kit *kit, model *m) {
     enum { ROOM = 40 };
     struct plait_launch_span spans[ROOM + 1];
@@ -475,7 +486,7 @@ static plait_status updated(plait_conf *c, plait_conf_kit *kit, model *m) {
 enum { REASON_BYTES = 120, SHORT_BYTES = 12 };
 
 /* Three times in fact, with room for a reason that is long, long again, and short. The reason must end within its room,
- * and be the same. */
+ * and be the same. Without encodings (NULL) all operands are in file form, which is the same question. */
 static plait_status ask_twice(plait_conf *c, const plait_op_use *use) {
     const plait_encoding file[PLAIT_MAX_INPUTS] = {PLAIT_ENCODING_FILE};
     char first[REASON_BYTES] = "", again[REASON_BYTES] = "", shorter[SHORT_BYTES + 1];

@@ -17,7 +17,8 @@ static const uint64_t one = 1, two = 2;
 
 /* Each list overwrites byte i % BYTES with its number, and the bytes behind with the same: the last one wins. More
  * lists than any ring begins with, each of one command, submitted without a wait in between: a device that loses one,
- * or lets two change places, leaves a byte of another number. */
+ * or lets two change places, leaves a byte of another number. 600 fills over 256 bytes, each from its place to the end:
+ * what a byte holds at last is given by the last list that begins at or before it. */
 static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_command *commands;
     plait_buffer *buffer;
@@ -44,7 +45,8 @@ static plait_status many_lists(plait_conf *c, plait_conf_kit *kit, const void *u
 
 /* Large copies that read what the one before wrote, and overwrite what the one before read. A device that overlaps
  * commands without looking at their bytes gets them wrong: large, so that there is time for it. Half of the list is
- * submitted for itself, for the order must hold across lists too. */
+ * submitted for itself, for the order must hold across lists too. Read after write, write after read and write after
+ * write, on both buffers, ten times over. */
 static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user) {
     plait_buffer *a, *b;
     plait_queue *queue;
@@ -78,7 +80,7 @@ static plait_status hazards(plait_conf *c, plait_conf_kit *kit, const void *user
 }
 
 /* One list, several times: what its pointers show has changed in between. That is how a run uses its lists, so a device
- * may not keep what it read the first time. */
+ * may not keep what it read the first time. Rounds go in steps of 11, so neither size nor value is a power of two. */
 static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char source[BYTES], back[BYTES];
     uint64_t size = 0;
@@ -103,7 +105,8 @@ static plait_status reused_list(plait_conf *c, plait_conf_kit *kit, const void *
 }
 
 /* Sizes, values of events and the bytes of a write that an earlier command of the same list brings to the host. A
- * device that looks at them when the list is submitted finds the old ones, which are larger than what is there. */
+ * device that looks at them when the list is submitted finds the old ones, which are larger than what is there. 37 is
+ * more than 11 as well as less than the regions, so either mistake gives bytes that differ. */
 static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *user) {
     /* The device holds 37 and 5; the host shows 11 and 100 until the read has brought them. */
     uint64_t stored[2] = {37, 5}, shown[2] = {11, 100};
@@ -146,7 +149,8 @@ static plait_status read_late(plait_conf *c, plait_conf_kit *kit, const void *us
 /* ---- waiting queues ---- */
 
 /* A deep queue behind a wait: submit does not block, nothing runs before, everything after. The gate is opened whatever
- * happens, or the queue could not be destroyed. */
+ * happens, or the queue could not be destroyed. 2000 lists, to outgrow a ring of fixed size: submit must take them all
+ * while nothing can run. */
 static plait_status deep(plait_conf *c, plait_conf_kit *kit, const void *user) {
     const int n = c->options.deep ? 20000 : 2000;
     plait_command *commands;
@@ -193,7 +197,8 @@ typedef struct crowd {
     plait_buffer *buffer; /* BYTES for each queue */
 } crowd;
 
-/* Each queue has bytes of its own in one buffer: neighbours must not be disturbed. */
+/* Each queue has bytes of its own in one buffer: neighbours must not be disturbed. The same 256 bytes a hundred times,
+ * so that a neighbour which writes at a wrong offset is likely to meet them in flight. */
 static plait_status work_apart(void *user, int index) {
     crowd *w = user;
     unsigned char in[BYTES] = {0}, out[BYTES] = {0};
@@ -208,7 +213,9 @@ static plait_status work_apart(void *user, int index) {
     return PLAIT_OK;
 }
 
-/* Eight queues at a time, each driven by a thread; and what is beyond is refused in words, if it is. */
+/* Eight queues at a time, each driven by a thread; and what is beyond is refused in words, if it is. LIMIT is the only
+ * refusal that is right, and the output must stay as it was. The queues beyond belong to the kit and are destroyed with
+ * it. */
 static plait_status many_queues(plait_conf *c, plait_conf_kit *kit, const void *user) {
     crowd w = {.c = c};
     (void)user;
@@ -267,7 +274,8 @@ static void *open_later(void *user) {
 }
 
 /* The same while the queue waits for an event that comes later. The event comes from another thread, 30 ms later:
- * destroying must wait that long, and then finish what is queued. */
+ * destroying must wait that long, and then finish what is queued. Were the gate never opened, the check would hang in
+ * queue_destroy; hence the thread, which opens it whatever this one does. */
 static plait_status destroyed_waiting(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char back[BYTES] = {0};
     plait_buffer *buffer;
@@ -301,7 +309,8 @@ static plait_status empty(plait_conf *c, plait_conf_kit *kit, const void *user) 
 }
 
 /* A list that waits in the middle: what is in front of the wait is done before, what is behind after. A list is one
- * submission but not one step: another queue looks at the buffer in between. */
+ * submission but not one step: another queue looks at the buffer in between. The last command copies 64 bytes that the
+ * fill in front of it has set, across the half that still holds ones. */
 static plait_status in_the_middle(plait_conf *c, plait_conf_kit *kit, const void *user) {
     unsigned char *image;
     plait_queue *queue, *other;
@@ -344,7 +353,8 @@ typedef struct spans {
 } spans;
 
 /* One span of the command, in time, and none where there is no room. Bytes behind the last span must be untouched:
- * spans are arrays of the caller's. Times of a clock of the device's own are only compared with each other. */
+ * spans are arrays of the caller's. Times of a clock of the device's own are only compared with each other.
+ * `s->trace.n` is what the device has set, from 0. */
 static plait_status check_spans(const spans *s, size_t room, uint64_t begin_ns, uint64_t end_ns,
                                 const char *what) {
     PLAIT_CONF_EXPECT(s->trace.n <= room && s->trace.n <= 1,

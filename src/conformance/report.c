@@ -28,7 +28,8 @@ static void add_text(plait_strbuf *s, const char *key, const char *value) {
     plait_strbuf_json_string(s, value);
 }
 
-/* Texts are kept as they are; what runs out of memory shows when the report is written. */
+/* Texts are kept as they are; what runs out of memory shows when the report is written. The hash is text, for 64 bits
+ * are more than a JSON number keeps in most readers. */
 void plait_conf_report_add(plait_conf_report *report, const plait_conformance_result *r) {
     plait_strbuf *s = &report->results;
     if (!report->wanted) return;

@@ -30,6 +30,7 @@ enum { MAX_GIVEN_UP = 20, NAME_BYTES = 128 };
 /* Who acts next. The two threads never work at once: the suite's runs checks, the caller's delivers one result. */
 typedef enum turn { TURN_SUITE, TURN_CALLER, TURN_ENDED } turn;
 
+/* `turn`, `given_up`, `started_ns`, `name` and `in_check` are under the lock; `c` belongs to whoever's turn it is. */
 typedef struct session {
     plait_conf c;
     char *item, *only, *lost_item; /* Owned. */
@@ -66,7 +67,7 @@ plait_status plait_conf_lack(plait_conf *c, const char *format, ...) {
 }
 
 /* From here on the caller's clock runs for `name`. A session that was given up meanwhile learns it here, and does no
- * more checks. */
+ * more checks. strncpy leaves the last byte alone, which is 0 from the allocation. */
 static void begin(session *s, const char *name, bool in_check) {
     pthread_mutex_lock(&s->lock);
     s->started_ns = plait_time_ns();
@@ -77,7 +78,8 @@ static void begin(session *s, const char *name, bool in_check) {
 }
 
 /* Lets the caller have the result, and waits until it has seen it: the result is the session's, and would be written
- * over by the next check. The clock stands meanwhile. */
+ * over by the next check. The clock stands meanwhile. A caller that has gone away never answers, hence given_up in the
+ * condition. */
 static void hand_over(session *s) {
     pthread_mutex_lock(&s->lock);
     s->started_ns = 0;
@@ -88,7 +90,8 @@ static void hand_over(session *s) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Of the time that the work takes at the measured limits, by what bounds it more; 0 where nothing was measured. */
+/* Of the time that the work takes at the measured limits, by what bounds it more; 0 where nothing was measured. 1 is as
+ * fast as the measured limits allow; above 1 the limits were measured too low. */
 static double share_of_limit(const plait_conf *c) {
     const plait_conformance_result *r = &c->result;
     double bytes_ns = c->bytes_per_s > 0 ? r->bytes / c->bytes_per_s * 1e9 : 0;
@@ -107,7 +110,7 @@ static void renew_queue(plait_conf *c) {
 }
 
 /* Checks that are not asked for have no number; those that an earlier session has delivered, or was given up at, are
- * counted and passed over. */
+ * counted and passed over. `message` lives on this stack: the caller's thread reads it before hand_over returns. */
 void plait_conf_check(plait_conf *c, const char *name, plait_conf_fn fn, void *user) {
     char message[PLAIT_ERROR_BYTES] = "";
     session *s = c->session;
@@ -136,7 +139,8 @@ plait_status plait_conf_open(plait_conf *c, const char *item, plait_device **out
     return status;
 }
 
-/* In this order, which is that of results. What is open when something fails is closed by suite_main. */
+/* In this order, which is that of results. What is open when something fails is closed by suite_main. The groups'
+ * failures are results and no failures of this function. */
 static plait_status open_and_run(plait_conf *c) {
     static void (*const groups[])(plait_conf *) = {
         plait_conf_devices, plait_conf_memory,   plait_conf_copies,   plait_conf_queues, plait_conf_events,
@@ -173,7 +177,8 @@ static bool copy_text(const char *text, char **out) {
     return !text || *out;
 }
 
-/* A session keeps copies of the caller's strings: it may outlive the call. */
+/* A session keeps copies of the caller's strings: it may outlive the call. The condition waits on the monotonic clock,
+ * so a change of the wall clock gives no device up. */
 static plait_status session_create(const char *item, const plait_conformance_options *options, int skip,
                                    session **out) {
     pthread_condattr_t monotonic;
@@ -201,7 +206,8 @@ static plait_status session_create(const char *item, const plait_conformance_opt
 }
 
 /* The device is closed here whatever happened, under the clock like a check: closing may hang too. Afterwards either
- * the caller frees the session or, when it has gone, this thread does. */
+ * the caller frees the session or, when it has gone, this thread does. given_up is read under the same lock under which
+ * the caller sets it, so exactly one of the two frees the session. */
 static void *suite_main(void *user) {
     session *s = user;
     begin(s, "device/open", false);
@@ -250,7 +256,7 @@ static struct timespec time_of(uint64_t ns) {
 }
 
 /* Waits until the suite wants something; false when a check has taken too long. Between checks the time counts from now
- * on, so making the next one may take its time. */
+ * on, so making the next one may take its time. With the lock held, as follow calls it. */
 static bool wait_for(session *s, uint64_t limit_ns) {
     while (s->turn == TURN_SUITE) {
         uint64_t now = plait_time_ns(), end = (s->started_ns ? s->started_ns : now) + limit_ns;
@@ -262,7 +268,8 @@ static bool wait_for(session *s, uint64_t limit_ns) {
 }
 
 /* With the lock held: the session is left to its thread. The check counts as failed, and the next session begins behind
- * it. A device that hangs while it is opened or closed would do so again, so there is no next one. */
+ * it. A device that hangs while it is opened or closed would do so again, so there is no next one. The result's name
+ * points into the session, which cannot go away while the lock is held. */
 static void give_up(caller *k, session *s, uint64_t limit_ns) {
     char message[200];
     plait_conformance_result result = {
@@ -295,7 +302,8 @@ static bool follow(caller *k, session *s) {
 }
 
 /* One session, from the check on where the last one was given up. A failure of opening the device is this call's, with
- * the message from the suite's thread. */
+ * the message from the suite's thread. The thread is detached only after it was given up; what it holds then is lost to
+ * the process. */
 static plait_status run_session(caller *k) {
     session *s = NULL;
     plait_thread thread = {0};
@@ -327,7 +335,8 @@ static plait_status run_sessions(caller *k) {
     return PLAIT_OK;
 }
 
-/* Options of an older caller are shorter: what is missing is 0. *out_summary is set only when the whole suite ran. */
+/* Options of an older caller are shorter: what is missing is 0. *out_summary is set only when the whole suite ran.
+ * Failed checks are no failure of this call: the counts tell. */
 plait_status plait_conformance_run(const char *device_item, const plait_conformance_options *options,
                                    plait_conformance_fn result, void *user,
                                    plait_conformance_summary *out_summary) {

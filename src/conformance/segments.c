@@ -67,7 +67,8 @@ static int apply(sketch *s, plait_op_id op, int n, const int *inputs, plait_attr
     return keep(s, plait_conf_apply(s->w, &use, n, inputs, extent));
 }
 
-/* In the form that is under test; the offer is for WIDTH x WIDTH and serves other sizes of the type as well. */
+/* In the form that is under test; the offer is for WIDTH x WIDTH and serves other sizes of the type as well. [k, m]
+ * times x of k rows: m rows of tokens. */
 static int product(sketch *s, int64_t k, int64_t m, int x) {
     plait_operand o = dense(s->weights, k, m, 1, 1);
     int weight = keep(s, plait_conf_tensor_add(s->w, &o, PLAIT_CONF_FIXED, 0, true));
@@ -97,7 +98,8 @@ static void need(sketch *s, int tensor) {
 
 /* ---- segments ---- */
 
-/* One x, several products, all of them read outside. */
+/* One x, several products, all of them read outside. 17 and 1 rows: less than any tile, so that a group of products has
+ * ragged members. */
 static void same_input(sketch *s) {
     int x = norm(s, WIDTH, input(s, WIDTH, true));
     need(s, product(s, WIDTH, 48, x));
@@ -112,7 +114,8 @@ static void kept_input(sketch *s) {
     need(s, x);
 }
 
-/* Gate and up, read by the gate alone; then down and the residual. */
+/* Gate and up, read by the gate alone; then down and the residual. The gate's result is needed as well, so a device
+ * that fuses the gate must still write it. */
 static void feed_forward(sketch *s, plait_op_id gate) {
     int x = input(s, WIDTH, true), y = norm(s, WIDTH, x);
     int a = product(s, WIDTH, HIDDEN, y), b = product(s, WIDTH, HIDDEN, y);
@@ -138,7 +141,8 @@ static void residuals(sketch *s) {
     need(s, two(s, PLAIT_OP_add, product(s, WIDTH, WIDTH, z), y));
 }
 
-/* Elementwise nodes in a row, values that die on the way. */
+/* Elementwise nodes in a row, values that die on the way. `a` is used twice, once at the very end: a chain that takes
+ * it over in place must notice. */
 static void elementwise(sketch *s) {
     int x = input(s, WIDTH, true), y = input(s, WIDTH, true);
     int a = two(s, PLAIT_OP_mul, one(s, PLAIT_OP_scale, x), y);
@@ -188,7 +192,8 @@ static int cache(sketch *s) {
 }
 
 /* A whole layer of attention and feed-forward, with rope and a paged cache. The order in which a layer's ids are added:
- * positions, sequences, slots, pages. */
+ * positions, sequences, slots, pages. Rows of the cache that no token was written to hold random numbers, which
+ * attention must not read: every sequence's length follows from its positions. */
 static void layer(sketch *s) {
     int x = input(s, WIDTH, true);
     int positions = ids(s, BOUND, true), sequences = ids(s, BOUND, true), slots = ids(s, BOUND, true);
@@ -260,7 +265,8 @@ typedef struct segment_case {
 } segment_case;
 
 /* Ids so that token i of one sequence goes to place i: its pages are those of the cache, each shifted by one. The ids
- * of a segment are its I32 tensors, in order. Everything else is random, by a seed of its own. */
+ * of a segment are its I32 tensors, in order. Everything else is random, by a seed of its own. 1.5 / sqrt(k) keeps a
+ * product of random columns at about the size of its input. */
 static plait_status fill(plait_conf_work *w) {
     int n_ids = 0;
     for (int t = 0; t < w->n_tensors; t++) {
@@ -282,7 +288,8 @@ static plait_status fill(plait_conf_work *w) {
     return PLAIT_OK;
 }
 
-/* Needed values of both images are the same bytes. */
+/* Needed values of both images are the same bytes. Needed values are the segment's results, so a difference here breaks
+ * law 9: a fused group gives the bytes of its parts. */
 static plait_status compare(const plait_conf_work *w, const unsigned char *single, const unsigned char *fused,
                             const char *how) {
     for (int v = 0; v < w->n_values; v++) {
@@ -294,7 +301,8 @@ static plait_status compare(const plait_conf_work *w, const unsigned char *singl
     return PLAIT_OK;
 }
 
-/* The reference comes last, for it runs in the host image that every upload comes from. */
+/* The reference comes last, for it runs in the host image that every upload comes from. The last SINGLE run puts
+ * `shown` back to each value's own place, where the comparison looks. */
 static plait_status run_ways(plait_conf *c, plait_conf_work *w) {
     unsigned char *single = plait_conf_image(w), *fused = plait_conf_image(w);
     double limit = 0.1;
@@ -320,7 +328,8 @@ static plait_status run_ways(plait_conf *c, plait_conf_work *w) {
     return PLAIT_OK;
 }
 
-/* The packing that a product with such weights gets; UNSUPPORTED when there is none. */
+/* The packing that a product with such weights gets; UNSUPPORTED when there is none. The first offer, which devices
+ * list in order of preference. */
 static plait_status best_offer(plait_conf *c, plait_dtype dtype, plait_encoding_offer *out) {
     struct plait_weight_reader reader = {plait_op_get(PLAIT_OP_matmul), 0, true};
     plait_weight_use use = {.dtype = dtype, .dims = {WIDTH, WIDTH, 1, 1}, .n_readers = 1, .readers = &reader};

@@ -143,7 +143,8 @@ static void check(plait_conf *c, plait_conf_case *test, const char *format, ...)
     if (plait_conf_case_infer(test)) plait_conf_check(c, name, plait_conf_case_check, test);
 }
 
-/* An empty use of an op. The example's run-time data is that of example 0; shapes come from the line. */
+/* An empty use of an op. The example's run-time data is that of example 0; shapes come from the line. The seed is the
+ * number of tokens, so the same line with other columns has other numbers. */
 static void start(plait_conf_case *test, plait_op_id op, int64_t tokens) {
     plait_conf_case_init(test, plait_op_get(op), 0);
     plait_op_use_init(&test->use, plait_op_get(op));
@@ -156,7 +157,8 @@ static void add_input(plait_conf_case *test, plait_operand operand) {
     test->use.inputs[test->use.n_inputs++] = operand;
 }
 
-/* Types as models have them: ids where the op reads control, half precision for caches, floats otherwise. */
+/* Types as models have them: ids where the op reads control, half precision for caches, floats otherwise. The rows that
+ * an op writes in place are a cache's, hence F16. */
 static void check_line(plait_conf *c, const shape_line *line, int64_t tokens) {
     plait_conf_case test;
     const plait_op *op = plait_op_get(line->op);
@@ -210,7 +212,8 @@ static void check_products(plait_conf *c) {
             }
 }
 
-/* Any ids below the number of experts, as example 0 makes them. */
+/* Any ids below the number of experts, as example 0 makes them. `shared`: gate and up read the token's column; down
+ * reads each expert's own. */
 static void check_expert_line(plait_conf *c, const expert_line *line, plait_dtype dtype, int64_t tokens) {
     plait_conf_case test;
     start(&test, PLAIT_OP_expert_matmul, tokens);
@@ -233,7 +236,8 @@ static void check_experts(plait_conf *c) {
                     check_expert_line(c, &experts[i], types[d], tokens[n]);
 }
 
-/* One page more than the table names, so that pages are not all of the cache. */
+/* One page more than the table names, so that pages are not all of the cache. Positions and sequences are I32 by token,
+ * the table by page. */
 static void check_attention(plait_conf *c, const attention_line *line, int64_t tokens) {
     plait_conf_case test;
     start(&test, PLAIT_OP_attention, tokens);
@@ -256,7 +260,8 @@ static void check_cache_write(plait_conf *c, const attention_line *line, int64_t
     check(c, &test, "%s-%s/%lld", line->name, plait_dtype_name(line->dtype), (long long)tokens);
 }
 
-/* Rows are cut to whole blocks of the type. */
+/* Rows are cut to whole blocks of the type. 4096 rows are enough for ids to be far apart, and few enough to be encoded
+ * quickly. */
 static void check_lookup(plait_conf *c, plait_dtype dtype, int64_t tokens) {
     plait_conf_case test;
     int64_t k = 576 / plait_dtype_block_elems(dtype) * plait_dtype_block_elems(dtype);

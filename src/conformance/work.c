@@ -1,5 +1,8 @@
 /* The workbench. Not here: the way of nodes through the device (built.c), numbers (fill.c). Invariant: host and device
- * start from the same bytes, and nothing but the nodes changes them. */
+ * start from the same bytes, and nothing but the nodes changes them.
+ *
+ * The device's image is one buffer with every value at an offset, the host's image one block with the same values in
+ * file form. Offsets differ, since packings have sizes of their own. */
 #include "conformance/work.h"
 
 #include "base/alloc.h"
@@ -53,7 +56,8 @@ static bool has_room(const plait_conf_work *w) {
 }
 
 /* The host's place is known at once, the device's only when all values are added and packings are chosen. `shift` is
- * part of the value, in front of the tensor. */
+ * part of the value, in front of the tensor. -1 without room, or when the shape spans more than 63 bits; nothing is
+ * added then. */
 int plait_conf_tensor_add(plait_conf_work *w, const plait_operand *shape, plait_extent outer, uint64_t shift,
                           bool weight) {
     int64_t span = plait_operand_span_bytes(shape);
@@ -98,7 +102,8 @@ static plait_segment_operand operand_of(const plait_conf_work *w, int tensor) {
 }
 
 /* Inferred like any node, so the bench cannot have nodes that a graph could not. The output of an op that writes an
- * input is that input's tensor, and is needed: it is state. A failure in the middle may leave tensors, but no node. */
+ * input is that input's tensor, and is needed: it is state. A failure in the middle may leave tensors, but no node. -1
+ * when the op refuses the inputs. */
 int plait_conf_apply(plait_conf_work *w, const plait_op_use *attrs_of, int n_inputs, const int *inputs,
                      plait_extent extent) {
     plait_op_use use = *attrs_of;
@@ -145,7 +150,8 @@ void plait_conf_need(plait_conf_work *w, int tensor) {
 
 /* ---- images ---- */
 
-/* Whether a reader of this kind is offered the encoding that the value has. A status other than OK comes with false. */
+/* Whether a reader of this kind is offered the encoding that the value has. A status other than OK comes with false.
+ * Four offers are asked for: a device that has more puts its best ones first. */
 static bool offered_bytes(const plait_conf_work *w, const plait_conf_tensor *t, const plait_op *op, int input,
                           plait_status *status, uint64_t *out) {
     struct plait_weight_reader reader = {op, input, true};
@@ -194,7 +200,8 @@ static plait_status has_memory(plait_conf_work *w) {
                            (unsigned long long)left, (unsigned long long)w->device_bytes);
 }
 
-/* The host image is filled with bytes of nobody; the caller then fills values. */
+/* The host image is filled with bytes of nobody; the caller then fills values. The alignment is the device's, but at
+ * least 64, so that offsets behind `shift` are the ones under test and not chance. */
 plait_status plait_conf_freeze(plait_conf_work *w) {
     uint64_t alignment = plait_max_i64((int64_t)w->c->info.alignment, 64), size = 0;
     w->shown = plait_arena_alloc(&w->arena, PLAIT_CONF_MAX_TENSORS, sizeof *w->shown);
@@ -256,7 +263,8 @@ plait_operand plait_conf_host_operand(const plait_conf_work *w, const plait_segm
 }
 
 /* Values in file form as they are, packed ones through pack. The whole image is written, gaps included, so that a byte
- * which nobody may touch is known to be what it was. */
+ * which nobody may touch is known to be what it was. `image` may be another buffer than the bench's own, of the same
+ * size. `uploaded` keeps what was written, with which plait_conf_untouched compares. */
 plait_status plait_conf_upload(plait_conf_work *w, plait_queue *queue, plait_buffer *image) {
     memset(w->uploaded, PLAIT_CONF_NOBODY, w->device_bytes);
     for (int v = 0; v < w->n_values; v++)
@@ -292,7 +300,8 @@ plait_op_use plait_conf_host_use(const plait_conf_work *w, const plait_segment_n
     return use;
 }
 
-/* In place in the host image. Scratch has 64 bytes to spare, so that none is still an address. */
+/* In place in the host image. Scratch has 64 bytes to spare, so that none is still an address. The error word is not
+ * asked for: nodes of the bench have ids in range, but for failures.c, which runs them itself. */
 static plait_status run_node(plait_conf_work *w, const plait_segment_node *node) {
     plait_op_use use = plait_conf_host_use(w, node);
     size_t bytes = node->op->reference_scratch ? node->op->reference_scratch(&use) : 0;
@@ -324,7 +333,8 @@ static plait_operand shown_in(const plait_conf_work *w, int tensor, const unsign
     return in_image(w, tensor, image, w->shown[w->tensors[tensor].value]);
 }
 
-/* Relative to the larger of `scale` and the expected value; a NaN on one side only is infinitely wrong. */
+/* Relative to the larger of `scale` and the expected value; a NaN on one side only is infinitely wrong. Both operands
+ * have the same dims; only bytes of the value's elements are read. */
 double plait_conf_difference(const plait_conf_work *w, int tensor, const unsigned char *image, double scale) {
     plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
     double worst = 0;
@@ -362,7 +372,8 @@ static plait_status same_blocks(const plait_operand *actual, const plait_operand
     return PLAIT_OK;
 }
 
-/* Rows are decoded whole. An infinite or NaN limit allows any finite number, and what the reference gives. */
+/* Rows are decoded whole. An infinite or NaN limit allows any finite number, and what the reference gives. limits NULL:
+ * the numbers must be equal. *worst only grows. */
 plait_status plait_conf_within(const plait_conf_work *w, int tensor, const unsigned char *image,
                                const double *limits, double *worst) {
     plait_operand expected = plait_conf_host(w, tensor), actual = shown_in(w, tensor, image);
@@ -447,7 +458,8 @@ static plait_status changed_byte(const plait_conf_work *w, uint64_t at, int actu
 }
 
 /* The image as it was uploaded, with everything that nodes write replaced by what came back: whatever still differs was
- * written by nobody's right. Packed weights are left out, since only the device knows their bytes. */
+ * written by nobody's right. Packed weights are left out, since only the device knows their bytes. Finds one wrong byte
+ * anywhere; a write of the value that was there already is not seen, and does no harm. */
 plait_status plait_conf_untouched(const plait_conf_work *w, const unsigned char *image) {
     unsigned char *expected = plait_alloc_array(w->device_bytes, 1);
     plait_status status = PLAIT_OK;
