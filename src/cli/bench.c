@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Random ids and not a text: speed does not depend on them where all experts cost the same, and no tokenizer is needed.
+ * With experts the choice may be another than that of a text. */
 typedef struct bench {
     plait_session *session;
     plait_token *tokens; /* random ids, the same in every run */
@@ -34,8 +36,9 @@ static plait_status make_tokens(bench *b, int64_t n, int64_t n_vocab) {
 }
 
 /* Seconds for a prompt of n tokens, or for generating n, behind `depth` tokens. The time ends when the last result is
- * on the host. Tokens at the end of generation are chosen by argmax. Each run has a sequence of its own,
- * so the cache begins empty. */
+ * on the host. Tokens at the end of generation are chosen by argmax. Each run has a sequence of its own, so the cache
+ * begins empty. What is before the clock (depth tokens and the first one of generation) is waited for, or its work
+ * would be counted. */
 static plait_status measure(bench *b, int64_t n, int64_t depth, bool prompt, double *out_seconds) {
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(b->session, &seq));
@@ -65,7 +68,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* Rates go out in the order of the runs; the median is what a single disturbed run does not move. Printed at once,
- * since tests may take minutes. */
+ * since tests may take minutes. The mean is not printed: times have a tail on one side only, towards slow, and the mean
+ * follows it. */
 static plait_status row(bench *b, const plait_cli_values *values, const char *kind, int64_t n, bool first,
                         plait_strbuf *json) {
     int64_t repeats = values->repeats ? values->repeats : 5;
@@ -95,7 +99,8 @@ static plait_status row(bench *b, const plait_cli_values *values, const char *ki
     return status;
 }
 
-/* One session for all tests: plans and memory are made once. */
+/* One session for all tests: plans and memory are made once. The peak is that of the whole process up to here, weights
+ * included. */
 static plait_status run_rows(plait_model *model, const plait_cli_values *values, int64_t n_prompt,
                              int64_t n) {
     bench b = {0};

@@ -14,6 +14,7 @@
 
 enum { INTERRUPTED = -2 }; /* beside EOF and bytes */
 
+/* The buffer of input belongs to the conversation, because a pipe may hand over many messages in one read. */
 typedef struct chat {
     plait_cli_generation g;
     plait_strbuf messages;
@@ -23,7 +24,7 @@ typedef struct chat {
 } chat;
 
 /* Text goes through the JSON writer, so nothing in it can end the message. A failure stays in the buffer, for
- * plait_strbuf_status. */
+ * plait_strbuf_status. The length tells whether this is the first message: the bracket alone is one byte. */
 static void add_message(chat *c, const char *role, const char *text, size_t n) {
     plait_strbuf_printf(&c->messages, "%s{\"role\":\"%s\",\"content\":", c->messages.length > 1 ? "," : "",
                         role);
@@ -37,7 +38,8 @@ static void cut_messages(chat *c, size_t length) {
     if (c->messages.bytes) c->messages.bytes[length] = '\0';
 }
 
-/* The conversation anew, with the system's message if there is one. */
+/* The conversation anew, with the system's message if there is one. The sequence is left as it is: the next prompt
+ * finds what it has in common with it, which is as a rule the system's message. */
 static plait_status begin(chat *c) {
     const char *system = c->g.values->system;
     plait_strbuf_clear(&c->messages);
@@ -46,7 +48,8 @@ static plait_status begin(chat *c) {
     return plait_strbuf_status(&c->messages);
 }
 
-/* The whole conversation each time: a template may look at any message, and some change old ones. */
+/* The whole conversation each time: a template may look at any message, and some change old ones. The bracket is put
+ * behind for the time of the call only, so that the next message can be added without searching for the end. */
 static plait_status render(chat *c, plait_tokens *out) {
     size_t length = c->messages.length;
     plait_strbuf_append_char(&c->messages, ']');
@@ -56,7 +59,9 @@ static plait_status render(chat *c, plait_tokens *out) {
     return status;
 }
 
-/* Tokens at the start of the prompt that the sequence has already; the last token is always fed, for its logits. */
+/* Tokens at the start of the prompt that the sequence has already; the last token is always fed, for its logits. Tokens
+ * and not texts are compared: the same text may be cut otherwise once something stands behind it, and then the cache
+ * has keys of tokens that are no longer there. */
 static size_t common_tokens(const chat *c, const plait_tokens *prompt) {
     const plait_token *have = plait_session_tokens(c->g.session, c->g.seq);
     size_t n = 0, most = (size_t)plait_session_length(c->g.session, c->g.seq);
@@ -67,7 +72,8 @@ static size_t common_tokens(const chat *c, const plait_tokens *prompt) {
     return n;
 }
 
-/* Cuts the sequence back to `n` tokens; where a sliding window gave up what that needs, to none. */
+/* Cuts the sequence back to `n` tokens; where a sliding window gave up what that needs, to none. Such a layer has
+ * thrown away keys that tokens before the cut still look at, and nothing but feeding them again brings them back. */
 static plait_status rewind_to(chat *c, size_t *n) {
     plait_status status = plait_session_truncate(c->g.session, c->g.seq, (int64_t)*n);
     if (status != PLAIT_UNSUPPORTED) return status;
@@ -75,8 +81,8 @@ static plait_status rewind_to(chat *c, size_t *n) {
     return plait_session_truncate(c->g.session, c->g.seq, 0);
 }
 
-/* What does not fit is refused whole. No message is dropped silently: the model would forget without anybody
- * knowing. */
+/* What does not fit is refused whole. No message is dropped silently: the model would forget without anybody knowing. A
+ * prompt of exactly the context's length is let through and leaves no room for an answer, which is then empty. */
 static plait_status feed(chat *c, const plait_tokens *prompt) {
     plait_model_facts facts;
     plait_model_describe(*c->g.model, &facts);
@@ -93,7 +99,8 @@ static plait_status feed(chat *c, const plait_tokens *prompt) {
 }
 
 /* The answer enters the conversation as text, so the next prompt may tokenise it otherwise than it was made;
- * common_tokens finds how far both agree. */
+ * common_tokens finds how far both agree. What an answer has made stays in the sequence after a failure or Ctrl-C;
+ * nothing has to be undone there, because the next turn compares tokens and cuts. */
 static plait_status answer(chat *c) {
     plait_tokens prompt = {0};
     plait_status status = render(c, &prompt);
@@ -149,7 +156,8 @@ static plait_status command(chat *c, const char *line, bool *quit) {
 }
 
 /* The next byte of standard input; EOF at its end, INTERRUPTED after Ctrl-C. read and not stdio, because stdio's buffer
- * would hide input from the wait. */
+ * would hide input from the wait. An error of read is the end of input as well: there is nothing more to be had from
+ * it. */
 static int next_byte(chat *c) {
     if (c->at == c->n) {
         if (!plait_cli_wait_for_input()) return INTERRUPTED;
@@ -171,7 +179,8 @@ static int read_line(chat *c, plait_strbuf *text) {
 }
 
 /* Reads a message: a line, and those that continue it. False at the end of input. Ctrl-C while reading forgets what was
- * typed in a terminal; from a pipe, where nobody types, it is the end, and the interrupt stays set to say so. */
+ * typed in a terminal; from a pipe, where nobody types, it is the end, and the interrupt stays set to say so. A NUL is
+ * a byte like others here; the check of the whole text decides about it. */
 static bool read_message(chat *c, plait_strbuf *text) {
     plait_strbuf_clear(text);
     if (c->interactive) fputs("> ", stderr);
@@ -195,7 +204,9 @@ static bool read_message(chat *c, plait_strbuf *text) {
 }
 
 /* Ctrl-C during an answer keeps what was made of it, in a terminal; from a pipe it ends the conversation, whenever it
- * comes: there it is never cleared. */
+ * comes: there it is never cleared. A failure of a turn that returns here ends everything; one that does not was shown
+ * by turn(). The interrupt is cleared before each turn as well, because a Ctrl-C that came with the end of the line was
+ * meant for the line. */
 static plait_status converse(chat *c, plait_strbuf *text) {
     bool quit = false;
     PLAIT_TRY(begin(c));

@@ -15,13 +15,15 @@
 
 /* ---- errors ---- */
 
-/* One line, whatever was quoted in it, and nothing that a terminal would obey. */
+/* One line, whatever was quoted in it, and nothing that a terminal would obey. The message is changed in place, as it
+ * is a copy. Bytes above 127 stay, so that names in UTF-8 can be read. */
 static void print_line(const char *prefix, char *message) {
     for (char *p = message; *p; p++)
         if ((unsigned char)*p < 32 || *p == 127) *p = ' ';
     fprintf(stderr, "%s%s\n", prefix, message);
 }
 
+/* A failure that left no message is shown by its name, which is better than an empty line. */
 int plait_cli_fail(plait_status status) {
     char message[PLAIT_ERROR_BYTES];
     plait_error_copy(message, sizeof message);
@@ -48,7 +50,8 @@ int plait_cli_usage_error(void) {
 
 /* ---- results ---- */
 
-/* After each write: somebody may read a pipe while the program still computes. */
+/* After each write: somebody may read a pipe while the program still computes. A full disk or a closed pipe shows only
+ * here: printf reports nothing of what it has buffered. ferror also tells of writes whose results nobody looked at. */
 plait_status plait_cli_flush(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return PLAIT_OK;
     return plait_error(PLAIT_IO, "standard output: cannot write: %s", strerror(errno));
@@ -76,10 +79,12 @@ void plait_cli_print_ids(plait_strbuf *out, const plait_token *ids, size_t n) {
 
 /* ---- Ctrl-C ---- */
 
-/* How often Ctrl-C came since it was cleared last. The handler is all that writes it beside _clear. */
+/* How often Ctrl-C came since it was cleared last. The handler is all that writes it beside _clear. sig_atomic_t
+ * because a handler may interrupt a load or a store of anything wider in its middle. */
 static volatile sig_atomic_t interrupts;
 
-/* The second one ends the program with the status that shells give to SIGINT. Only calls that are safe in a handler. */
+/* The second one ends the program with the status that shells give to SIGINT. Only calls that are safe in a handler.
+ * _exit and not exit: handlers of exit and buffers of stdio may be in the middle of anything. */
 static void on_interrupt(int signal_number) {
     (void)signal_number;
     if (interrupts++) _exit(130);
@@ -92,6 +97,9 @@ void plait_cli_catch_interrupt(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
+/* Without the block a signal between the look at the count and the wait would leave the wait without an end. pselect
+ * puts the old mask in place and waits in one step, and it is never restarted, whatever SA_RESTART says. Threads of the
+ * library block all signals, so that this one has the signal. */
 bool plait_cli_wait_for_input(void) {
     sigset_t interrupt, before;
     fd_set set;
@@ -123,7 +131,8 @@ static void log_line(void *user, plait_log_level level, const char *line) {
         fprintf(stderr, "plait: %s%s\n", level >= PLAIT_LOG_WARNING ? "warning: " : "", line);
 }
 
-/* A line that is written over while the work goes on, on terminals only and at most ten times a second. */
+/* A line that is written over while the work goes on, on terminals only and at most ten times a second. The answer is
+ * the other half of it: false is how Ctrl-C reaches work in the library, which knows nothing of signals. */
 static bool show_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     static uint64_t last_ns; /* one progress at a time is shown */
     (void)user;

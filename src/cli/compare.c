@@ -2,7 +2,11 @@
  * (model/compare.c), names of queues and forms of times (explain).
  *
  * Names come from files and go through plait_explain_clean, which leaves nothing that a terminal obeys. Times are in ns
- * in JSON. */
+ * in JSON.
+ *
+ * The two sides may not be of one machine: a trace of one computer beside the plan of another is allowed, and its
+ * strangers are then what differs. Nothing here decides whether a difference matters; it is sorted by size and
+ * shown. */
 #include "cli/compare.h"
 
 #include "base/status.h"
@@ -12,7 +16,8 @@
 /* Of each list in text; JSON has all. */
 enum { MOST_LINES = 20, NAME_WIDTH = 40 };
 
-/* Queues are numbered through all devices of the context, PLAIT_DEVICE_QUEUES for each. */
+/* Queues are numbered through all devices of the context, PLAIT_DEVICE_QUEUES for each. The numbering is that of plans,
+ * so a queue of the trace has been found among the plans' before it gets a number. */
 static const char *device_of(const plait_comparison *c, uint32_t queue) {
     return c->plans[0]->context->devices[queue / PLAIT_DEVICE_QUEUES].device->name;
 }
@@ -24,7 +29,8 @@ static const char *queue_of(const plait_comparison *c, uint32_t queue) {
 
 /* ---- text ---- */
 
-/* Text to the right of what is there, at least `width` wide. `cell` is emptied; a failure in it moves to s. */
+/* Text to the right of what is there, at least `width` wide. `cell` is emptied; a failure in it moves to s. Going
+ * through a second buffer lets every printer of a value write at any length, and the alignment be made in one place. */
 static void add_cell(plait_strbuf *s, plait_strbuf *cell, int width, bool left) {
     /* In bytes: a name beyond ASCII only shifts its own line. */
     int n = (int)cell->length, pad = n < width ? width - n : 0;
@@ -39,7 +45,8 @@ static void add_time(plait_strbuf *s, plait_strbuf *cell, double ns) {
     add_cell(s, cell, 10, false);
 }
 
-/* Measured by predicted: above 1 the plan was too hopeful. "-" where one side has nothing. */
+/* Measured by predicted: above 1 the plan was too hopeful. "-" where one side has nothing. Two digits behind the point:
+ * the spread of times from run to run is larger than more digits would tell. */
 static void add_factor(plait_strbuf *s, plait_strbuf *cell, double measured_ns, double predicted_ns) {
     if (predicted_ns > 0 && measured_ns > 0)
         plait_strbuf_printf(cell, "%.2f", measured_ns / predicted_ns);
@@ -64,7 +71,8 @@ static void print_steps(const plait_comparison *c, plait_strbuf *s) {
                             (unsigned long long)(c->n_spans - c->n_known), (unsigned long long)c->n_spans);
 }
 
-/* Queues that nothing happened on are left out. */
+/* Queues that nothing happened on are left out. Waits are what a queue stood still for another one; the plan has no
+ * such figure, so they stand alone. */
 static void print_queues(const plait_comparison *c, plait_strbuf *s) {
     plait_strbuf cell;
     plait_strbuf_init(&cell, 0);
@@ -116,7 +124,9 @@ static void print_differences(const plait_comparison *c, plait_strbuf *s) {
     if (rest) plait_strbuf_printf(s, "and %zu smaller ones (--json has all)\n", rest);
 }
 
-/* What only one side has: nodes that never ran, and spans that no plan knows. */
+/* What only one side has: nodes that never ran, and spans that no plan knows. Nodes that never ran are often those of a
+ * plan that was not asked for, as the logits while greedy text is made; they are shown all the same, since the other
+ * reason is a trace of another model. */
 static void print_missing(const plait_comparison *c, plait_strbuf *s) {
     size_t n = 0;
     for (size_t i = 0; i < c->n_rows; i++) {
@@ -157,6 +167,7 @@ static void json_place(const plait_comparison *c, uint32_t queue, plait_strbuf *
     plait_strbuf_printf(s, ",\"queue\":\"%s\"", queue_of(c, queue));
 }
 
+/* Totals and not means: whoever reads them divides by the counts, and can add rows up. */
 static void json_row(const plait_comparison *c, const plait_compared_row *row, plait_strbuf *s) {
     plait_strbuf_append(s, "{\"name\":");
     plait_strbuf_json_string(s, row->name);
@@ -170,6 +181,7 @@ static void json_row(const plait_comparison *c, const plait_compared_row *row, p
                         row->predicted_ns, row->measured_ns);
 }
 
+/* The same queues are left out as in the text, so that both say the same. */
 static void json_queues(const plait_comparison *c, plait_strbuf *s) {
     bool any = false;
     plait_strbuf_append(s, ",\n\"queues\":[");

@@ -25,7 +25,8 @@ static void each_command(void (*visit)(plait_strbuf *, const plait_cli_command *
         if (!plait_cli_commands[i]->hidden) visit(out, plait_cli_commands[i]);
 }
 
-/* Words that an option's value is one of, "on|off", or NULL. */
+/* Words that an option's value is one of, "on|off", or NULL. None of the words needs quoting in any of the shells, so
+ * they are written as they are. */
 static const char *choices(const plait_cli_option *row) {
     /* Its value is called MODE in help, which says nothing to a shell. */
     if (strcmp(row->name, "--split") == 0) return "none layer tensor";
@@ -44,6 +45,7 @@ static void bash_option(plait_strbuf *out, const plait_cli_command *command, con
     plait_strbuf_printf(out, " %s", row->name);
 }
 
+/* `options` is set for the command that stands first; words of an unknown command complete to files only. */
 static void bash_case(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_printf(out, "    %s) options=\"", command->name);
     each_option(command, bash_option, out);
@@ -81,7 +83,8 @@ static void bash(plait_strbuf *out) {
 /* ---- zsh ---- */
 
 /* Text between single quotes; brackets and colons mean something to _arguments. `special` are characters that get a
- * backslash. */
+ * backslash. A quote ends the string, stands behind a backslash, and the string begins again: a form that both zsh and
+ * fish take. */
 static void quoted(plait_strbuf *out, const char *text, const char *special) {
     for (; *text; text++) {
         if (*text == '\'')
@@ -93,7 +96,8 @@ static void quoted(plait_strbuf *out, const char *text, const char *special) {
     }
 }
 
-/* '*' in front lets an option be given again. */
+/* '*' in front lets an option be given again. The form is NAME[TEXT]:VALUE:ACTION, in which both texts may hold
+ * anything once the special ones are escaped. */
 static void zsh_option(plait_strbuf *out, const plait_cli_command *command, const plait_cli_option *row) {
     (void)command;
     plait_strbuf_printf(out, " \\\n            '%s%s[", row->kind == PLAIT_CLI_LIST ? "*" : "", row->name);
@@ -152,7 +156,8 @@ static void fish_name(plait_strbuf *out, const plait_cli_command *command) {
     plait_strbuf_append(out, "'\n");
 }
 
-/* -l and -s are fish's for long and short names; -r wants a value, -f takes no files. */
+/* -l and -s are fish's for long and short names; -r wants a value, -f takes no files. fish completes --name=value by
+ * itself once it knows of the value. */
 static void fish_option(plait_strbuf *out, const plait_cli_command *command, const plait_cli_option *row) {
     bool is_long = row->name[1] == '-';
     plait_strbuf_printf(out, "complete -c plait -n '__fish_seen_subcommand_from %s' %s %s", command->name,

@@ -1,6 +1,9 @@
 /* plait conformance: the suite that every kind of device must pass, on one device. What failed goes to stdout at once;
  * at the end a table of the groups, what is lacking and why, and the times, when asked for. Not here: the checks
- * (src/conformance). */
+ * (src/conformance).
+ *
+ * A result is looked at once, while it comes: nothing is kept of checks that passed but counts, the worst error and a
+ * line of times, so that the deep suite needs no more memory than the short one. */
 #include "cli/cli.h"
 
 #include "base/log.h"
@@ -23,7 +26,8 @@ typedef struct group {
     char worst_name[NAME_BYTES];
 } group;
 
-/* `first`: the check that gave it first, as an example. */
+/* `first`: the check that gave it first, as an example. Thousands of checks lack something for a handful of reasons,
+ * and those are what a reader wants. */
 typedef struct reason {
     char text[REASON_BYTES], first[NAME_BYTES];
     int n;
@@ -42,7 +46,8 @@ typedef struct listing {
 
 /* ---- while it runs ---- */
 
-/* The group is the part of the name before the first slash. */
+/* The group is the part of the name before the first slash. A dozen groups are searched one by one for each result,
+ * which is nothing beside a check. */
 static group *group_of(listing *l, const char *name) {
     size_t n = strcspn(name, "/");
     for (int i = 0; i < l->n_groups; i++)
@@ -53,7 +58,8 @@ static group *group_of(listing *l, const char *name) {
     return g;
 }
 
-/* Reasons are compared by what is kept of them. */
+/* Reasons are compared by what is kept of them. A message may name sizes, so that each check has a reason of its own;
+ * the bound of the array is for those. */
 static void count_reason(listing *l, const plait_conformance_result *r) {
     for (int i = 0; i < l->n_reasons; i++)
         if (strncmp(l->reasons[i].text, r->message, REASON_BYTES - 1) == 0) {
@@ -70,7 +76,8 @@ static void count_reason(listing *l, const plait_conformance_result *r) {
     new_reason->n = 1;
 }
 
-/* ns to us; bytes and flop by ns are GB/s and GFLOP/s. */
+/* ns to us; bytes and flop by ns are GB/s and GFLOP/s. The share is of the limit that binds the launch: memory or
+ * arithmetic, whichever allows less. */
 static void add_time(listing *l, const plait_conformance_result *r) {
     if (r->launch_ns <= 0) return;
     plait_strbuf_printf(&l->times, "%-44s %10.1f %9.2f %9.2f %8.0f%%\n", r->name, r->launch_ns / 1e3,
@@ -86,7 +93,8 @@ static plait_status print_failure(const plait_conformance_result *r) {
 }
 
 /* False ends the run: after Ctrl-C, or when stdout cannot be written. The number of checks is not known before, so
- * progress only shows that it goes on. */
+ * progress only shows that it goes on. The write's failure is kept in the listing, because the suite only learns that
+ * it shall stop. */
 static bool show(void *user, const plait_conformance_result *r) {
     listing *l = user;
     group *g = group_of(l, r->name);
@@ -145,7 +153,8 @@ static void times(const listing *l, const plait_conformance_summary *s, plait_st
     plait_strbuf_inherit(out, &l->times);
 }
 
-/* A failed write stands in front of the cancellation that it caused. */
+/* A failed write stands in front of the cancellation that it caused. The listing is printed only after a run that came
+ * to its end: half a table would look like a whole one. */
 static plait_status check(listing *l, plait_conformance_summary *summary) {
     plait_conformance_options options = {.struct_bytes = sizeof options,
                                          .only = l->values->only,

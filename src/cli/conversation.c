@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "plait/chat.h"
 
+/* The chat is compiled for each prompt. A conversation could keep it, but compiling is short work beside an answer, and
+ * after a loss of a device the model and its tokenizer are other ones. */
 plait_status plait_cli_render_chat(const plait_model *model, const char *messages_json, plait_tokens *out) {
     const plait_tokenizer *tokenizer;
     plait_tokenizer_scratch *scratch = NULL;

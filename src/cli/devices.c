@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-/* Kinds and devices as they are written, each list in its own buffer. */
+/* Kinds and devices as they are written, each list in its own buffer. Devices and kinds come out of one pass, since
+ * making a device tells both whether its kind is available and what it is, and making one may take long, as starting a
+ * driver does. */
 typedef struct listing {
     plait_strbuf kinds, devices;
     bool json, again, any_device;
@@ -25,7 +27,8 @@ static void text_json(plait_strbuf *out, const char *name, const char *value) {
 
 /* ---- figures ---- */
 
-/* In the order of plait_figures_source. */
+/* In the order of plait_figures_source. The source is printed because it tells how far to trust: "stated" figures come
+ * from a description, and may be of no real machine. */
 static const char *const sources[] = {"stated", "cached", "measured"};
 
 /* By the list of all figures, so that a new one cannot be forgotten. */
@@ -38,7 +41,7 @@ static void figures_json(plait_strbuf *out, const plait_device_figures *f, plait
     plait_strbuf_append_char(out, '}');
 }
 
-/* Two lines below the device's own, indented to its column. */
+/* Two lines below the device's own, indented to its column. Three digits, since most of these are measurements. */
 static void figures_text(plait_strbuf *out, const plait_device_figures *f, plait_figures_source source) {
     plait_strbuf_printf(out,
                         "%10s products %.3g GFLOP/s (float %.3g), attention %.3g GFLOP/s; weights %.3g GB/s, "
@@ -80,7 +83,8 @@ static void facts_text(plait_strbuf *out, const plait_device_info *info) {
     plait_strbuf_printf(out, "; numeric class %s\n", info->numeric_class);
 }
 
-/* A device that fails while it is measured is listed all the same, with what it said. */
+/* A device that fails while it is measured is listed all the same, with what it said. A device that cannot even
+ * describe itself is a failure, as there is nothing to list. */
 static plait_status add_device(listing *l, plait_device *device) {
     plait_device_info info;
     plait_device_figures figures;
@@ -101,7 +105,8 @@ static plait_status add_device(listing *l, plait_device *device) {
 }
 
 /* A kind: its line, and the device that it makes without options, or why it makes none. The device is made even when it
- * is not listed, to tell whether the kind is available. */
+ * is not listed, to tell whether the kind is available. Without options means the first device of the machine; others
+ * of a kind are seen with --devices. */
 static void add_kind(listing *l, const plait_device_vtable *kind, bool first, bool with_device) {
     plait_logger logger = plait_cli_logger();
     plait_device *device = NULL;
@@ -123,7 +128,8 @@ static void add_kind(listing *l, const plait_device_vtable *kind, bool first, bo
     if (device) device->vtable->destroy(device);
 }
 
-/* The devices of a list instead of one of each kind. */
+/* The devices of a list instead of one of each kind. The context owns the devices, so it stays open until all are
+ * measured. */
 static int add_listed(listing *l, const plait_cli_values *values) {
     plait_context *context;
     int exit_status = plait_cli_open_context(values, &context);

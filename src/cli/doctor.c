@@ -20,11 +20,14 @@
 /* NOTE works, but could be better; only BAD counts for the exit status. */
 typedef enum finding { FINE, NOTE, BAD } finding;
 
+/* Findings are collected, so that a slow check (the bandwidth) does not print half a report and then seem to hang. */
 typedef struct report {
     plait_strbuf out;
     int n_bad;
 } report;
 
+/* A finding that is longer than the buffer is cut: the texts of this file are far shorter, but a driver's message may
+ * not be. */
 static void say(report *r, finding kind, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -41,7 +44,8 @@ static void say(report *r, finding kind, const char *what, const char *format, .
 
 /* ---- checks ---- */
 
-/* A kind that is not there is normal, apart from the CPU, without which nothing runs. */
+/* A kind that is not there is normal, apart from the CPU, without which nothing runs. Devices are made without options,
+ * and given back at once: two kinds that share memory are not held at the same time. */
 static void check_devices(report *r) {
     plait_logger logger = plait_cli_logger();
     for (int i = 0; i < plait_device_kind_count(); i++) {
@@ -58,7 +62,8 @@ static void check_devices(report *r) {
     }
 }
 
-/* A mask or quota is often set by a container without anybody knowing. */
+/* A mask or quota is often set by a container without anybody knowing. More threads than may run at the same time are
+ * worse than fewer, since all wait at each step for the one that is paused; that is why the number matters. */
 static void check_processors(report *r) {
     int usable = plait_os_processors();
     long all = sysconf(_SC_NPROCESSORS_ONLN);
@@ -73,7 +78,8 @@ static void check_processors(report *r) {
         say(r, FINE, "processors", "%d", usable);
 }
 
-/* What a share of the machine could be. Processors are sorted by core, so the first of each core is counted. */
+/* What a share of the machine could be. Processors are sorted by core, so the first of each core is counted. Two
+ * hardware threads of a core are one core here, and nodes with memory alone are not counted. */
 static void check_topology(report *r) {
     plait_topology t;
     char kinds[256] = "one speed";
@@ -106,7 +112,8 @@ static void check_memory(report *r) {
                      : "");
 }
 
-/* The figures of devices are kept there; without it they are measured each time. */
+/* The figures of devices are kept there; without it they are measured each time. Asked with the rights of this process,
+ * so that a folder of another user, left by sudo, is found. */
 static void check_cache(report *r) {
     char *path;
     if (plait_os_cache_dir(&path) != PLAIT_OK) {
@@ -122,7 +129,8 @@ static void check_cache(report *r) {
     free(path);
 }
 
-/* Huge pages spare the processor work when large weights are read. Linux only: without the file nothing is said. */
+/* Huge pages spare the processor work when large weights are read. Linux only: without the file nothing is said. The
+ * word in brackets is the one that is set. "madvise" is enough, since large buffers ask for them. */
 static void check_huge_pages(report *r) {
     char text[128] = "";
     FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
@@ -152,7 +160,8 @@ typedef struct reading {
 } reading;
 
 /* Eight sums at a time, so that additions do not wait for each other; the sum is kept so that no compiler drops the
- * loop. */
+ * loop. Integers, because a compiler may vectorise their sums without leave, and then additions are far faster than
+ * memory. */
 static void *read_words(void *argument) {
     reading *r = argument;
     uint64_t sums[8] = {0};
@@ -176,7 +185,9 @@ static double read_together(reading *readings, int n, const uint64_t *words) {
     return (double)(plait_time_ns() - begin) / 1e9;
 }
 
-/* How fast memory is read at best: the bound of generating text, which reads all weights for a token. */
+/* How fast memory is read at best: the bound of generating text, which reads all weights for a token. Memory is given
+ * to a node by whoever touches it first, which is the caller: on a machine with several nodes the figure is a lower
+ * one. Beyond 64 processors the others are left out, as they hardly add to it. */
 static void check_bandwidth(report *r) {
     reading readings[64] = {0};
     int n = (int)plait_min_i64(plait_os_processors(), PLAIT_COUNT_OF(readings));

@@ -34,7 +34,8 @@ static plait_status print(const plait_cli_values *values, const plait_tokens *id
     return plait_cli_emit(&s);
 }
 
-/* The session feeds any number of tokens in steps; only the last one's state is read. */
+/* The session feeds any number of tokens in steps; only the last one's state is read. The last token is taken because
+ * it alone has seen the whole text in a model whose attention looks back only. */
 static plait_status embed(const plait_cli_values *values, plait_session *session, const plait_tokens *ids) {
     plait_model_facts facts;
     plait_seq seq = 0;

@@ -1,6 +1,10 @@
 /* Generating text: what `run` and `chat` share. Text goes to stdout as it comes, whole characters at a time. Not here:
  * sampling (text/sampler), prompts (prompt.c), opening (open.c). Invariant: the sequence holds just the tokens that
- * were fed and made. */
+ * were fed and made.
+ *
+ * A loss of a device in the middle is not the end: context, model and session are opened anew on what is left, and the
+ * loops below go on with the token at which they stood. That is why the caller hands in the addresses of its context
+ * and model. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -13,7 +17,7 @@
 #include <stdlib.h>
 
 /* Greedy unless --temp is given, so that a plain run is repeatable. The seed of the clock only matters with a
- * temperature. */
+ * temperature. The sampler is made before anything is opened, since wrong settings are wrong usage. */
 int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *values) {
     plait_sampler_options options;
     *g = (plait_cli_generation){.values = values};
@@ -30,7 +34,8 @@ int plait_cli_generation_init(plait_cli_generation *g, const plait_cli_values *v
 }
 
 /* Also after a loss: the detokenizer's state stays, since the tokens before are the same, and only the tokenizer is a
- * new one. */
+ * new one. A file may have a tokenizer of the model "none", which has no vocabulary: with ids alone it counts as no
+ * tokenizer. */
 static plait_status open_session(plait_cli_generation *g, bool text) {
     PLAIT_TRY(plait_cli_session_open(g->values, *g->model, &g->session));
     PLAIT_TRY(plait_session_begin(g->session, &g->seq));
@@ -42,7 +47,8 @@ static plait_status open_session(plait_cli_generation *g, bool text) {
     return PLAIT_OK;
 }
 
-/* One buffer that any token fits into. */
+/* One buffer that any token fits into. The largest token does not change with another context, since the file is the
+ * same, so it is not asked for again after a loss. */
 plait_status plait_cli_generation_open(plait_cli_generation *g, plait_context **context, plait_model **model,
                                        bool text) {
     g->context = context;
@@ -91,7 +97,8 @@ static plait_status open_again(plait_cli_generation *g, const plait_token *token
 
 /* After a failed call on the session: OK when it was a loss and all is well again. The caller's model and context are
  * new ones then. The tokens are copied first: they are the session's, which the next try destroys. Each try has fewer
- * devices, so the tries end. */
+ * devices, so the tries end. The sampler needs no repair: it is told of a token only once the sequence has it. With a
+ * temperature the draw of the token that was lost is made again. */
 static plait_status go_on(plait_cli_generation *g, plait_status status) {
     bool again = status == PLAIT_DEVICE_LOST;
     if (!again) return status;
@@ -105,7 +112,8 @@ static plait_status go_on(plait_cli_generation *g, plait_status status) {
 }
 
 /* Waits for the end, so that the time is that of the work and not of handing it over. After a loss in the middle the
- * loop goes on behind what the new session has. */
+ * loop goes on behind what the new session has. A failure that is no loss ends the loop with what was fed so far in the
+ * sequence. */
 plait_status plait_cli_generation_feed(plait_cli_generation *g, const plait_token *ids, size_t n) {
     plait_logger logger = plait_cli_logger();
     uint64_t begin = plait_time_ns();
@@ -129,7 +137,8 @@ static plait_status show(plait_cli_generation *g, const char *text, size_t n) {
     return g->silent ? PLAIT_OK : plait_cli_write(text, n);
 }
 
-/* Without a tokenizer the ids themselves are the text. */
+/* Without a tokenizer the ids themselves are the text. 2^28 ids are far above the context of any model, so the bound
+ * only catches a loop that does not end. */
 static plait_status keep(plait_cli_generation *g, plait_token token) {
     char number[16];
     size_t n = 0;
@@ -143,7 +152,8 @@ static plait_status keep(plait_cli_generation *g, plait_token token) {
     return show(g, g->piece, n);
 }
 
-/* How many tokens -n asks for, as far as the context has room. */
+/* How many tokens -n asks for, as far as the context has room. Without -n the context is the bound, and its end is no
+ * warning: nothing was asked for that is not given. */
 static int64_t room(const plait_cli_generation *g) {
     plait_model_facts facts;
     plait_model_describe(*g->model, &facts);
@@ -155,8 +165,9 @@ static int64_t room(const plait_cli_generation *g) {
     return plait_min_i64(left, g->values->n);
 }
 
-/* Stops between tokens after Ctrl-C, which is success: what was made is there. An end token
- * ends the text without being part of it. */
+/* Stops between tokens after Ctrl-C, which is success: what was made is there. An end token ends the text without being
+ * part of it. It is in the sequence all the same, as it was fed: the next turn of a conversation has it in common,
+ * where its template writes it too. */
 static plait_status generate(plait_cli_generation *g, int64_t n) {
     for (int64_t i = 0; i < n && !plait_cli_interrupted(); i++) {
         plait_token token = PLAIT_NO_TOKEN;
@@ -173,7 +184,8 @@ static plait_status generate(plait_cli_generation *g, int64_t n) {
     return PLAIT_OK;
 }
 
-/* Bytes of a character that never ended are written last, as the flush gives them. */
+/* Bytes of a character that never ended are written last, as the flush gives them. The stream begins anew with each
+ * text, because an answer does not continue the characters of the one before. */
 plait_status plait_cli_generate(plait_cli_generation *g) {
     char rest[4];
     g->made.n = 0;

@@ -8,7 +8,8 @@
 /* Width of paragraphs, and the column that the texts of options begin in. */
 enum { WIDTH = 96, COLUMN = 26 };
 
-/* A name that reaches into the column pushes its text to the right. */
+/* A name that reaches into the column pushes its text to the right. Texts of options are not broken: a line of a table
+ * is easier to search with grep than a paragraph. */
 static void rows(const char *title, const plait_cli_option *row) {
     if (!row || !row->name) return;
     printf("\n%s\n", title);
@@ -18,7 +19,8 @@ static void rows(const char *title, const plait_cli_option *row) {
     }
 }
 
-/* Paragraphs (between empty lines), broken at spaces. */
+/* Paragraphs (between empty lines), broken at spaces. Words are counted in bytes; the texts are ASCII, as they also
+ * become manual pages. */
 static void paragraphs(const char *text) {
     size_t column = 0;
     putchar('\n');

@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* Why the file cannot be run, or "" when it can. Memory for weights is not taken. Everything but a lack of memory here
- * is a property of the file. */
+ * is a property of the file. A dry opening does all that is checked before weights are loaded: architecture, tensors,
+ * their shapes and types. So "runs" is never a list of names that somebody has to keep current. */
 static plait_status find_obstacle(const char *path, char out[PLAIT_ERROR_BYTES]) {
     plait_context *context;
     plait_model *model;

@@ -1,7 +1,10 @@
 /* plait logits: the logits of every position of a list of ids, as raw float32. Not here: text (there is no tokenizer in
  * it), probabilities.
  *
- * A tool for comparing with other programs, so the ids are fed as they are. */
+ * A tool for comparing with other programs, so the ids are fed as they are.
+ *
+ * It is one of the few commands whose output is for machines only: that is why it goes to a file, whole or not at all,
+ * and standard output stays empty. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -13,7 +16,7 @@
 #include <string.h>
 
 /* Feeds ids [at, at + n) and writes their logits. float32 of the host, which is little-endian on every machine that
- * this program runs on. */
+ * this program runs on. Rows lie in the session until its next step, so they are written before that. */
 static plait_status feed(plait_session *session, plait_seq seq, const plait_token *ids, int64_t n,
                          plait_batch_item *items, plait_file_writer *out) {
     plait_model_facts facts;
@@ -30,7 +33,8 @@ static plait_status feed(plait_session *session, plait_seq seq, const plait_toke
     return PLAIT_OK;
 }
 
-/* --step changes how many ids go into one step, at most a batch. */
+/* --step changes how many ids go into one step, at most a batch. With --step 1 each id sees the cache as generation
+ * makes it; the logits may differ by rounding from those of larger steps, and with --exact not at all. */
 static plait_status feed_all(const plait_cli_values *values, plait_model *model, const plait_token *ids,
                              int64_t n, plait_file_writer *out) {
     plait_model_facts facts;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The list is included twice, once as declarations and once as the table: a command cannot be declared and left out of
+ * it. The declarations stand here so that no command's file needs a header of its own. */
 #define PLAIT_CLI_COMMAND(name) extern const plait_cli_command plait_cli_##name;
 #include "cli/commands.inc"
 #undef PLAIT_CLI_COMMAND
@@ -24,7 +26,9 @@ const plait_cli_command *plait_cli_find_command(const char *name) {
     return NULL;
 }
 
-/* A result that could not be written whole is a failure, also when a buffer is only flushed at the end. */
+/* A result that could not be written whole is a failure, also when a buffer is only flushed at the end. Without it a
+ * full disk behind a redirected standard output would look like success, as the C library flushes after main and tells
+ * nobody. */
 static int finish(void) {
     return plait_cli_flush() == PLAIT_OK ? PLAIT_EXIT_OK : plait_cli_fail(PLAIT_IO);
 }
@@ -40,6 +44,7 @@ static int help_for(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     plait_cli_values values = {0};
+    /* The default would end the program in the middle, with files half written and no word said. */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with a message */
     if (argc < 2) return plait_cli_usage("a command is missing; plait --help lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)

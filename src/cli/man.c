@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Text in which nothing is a request or an escape; `at_start` tells that a line begins here. */
+/* Text in which nothing is a request or an escape; `at_start` tells that a line begins here. Every text of the tables
+ * goes through here, so that nobody who writes a help text has to think of roff. */
 static void roff(plait_strbuf *out, const char *text, bool at_start) {
     for (; *text; text++) {
         /* A line that begins with one of both is a request; \& is nothing, and in front of them. */
@@ -59,7 +60,8 @@ static void rows(plait_strbuf *out, const char *title, const plait_cli_option *r
     }
 }
 
-/* An empty suffix is the page of the program. */
+/* An empty suffix is the page of the program. The first line of NAME is read by programs like apropos, which expect the
+ * name, " \- " and one line of text. */
 static void heading(plait_strbuf *out, const char *suffix, const char *summary) {
     /* Section 1; the date stays empty. */
     plait_strbuf_printf(out, ".TH \"PLAIT%s%s\" 1 \"\" \"plait %s\"\n.SH NAME\n", suffix[0] ? "-" : "",
@@ -71,7 +73,7 @@ static void heading(plait_strbuf *out, const char *suffix, const char *summary) 
     plait_strbuf_append(out, "\n.SH SYNOPSIS\n");
 }
 
-/* .nf keeps the lines as they are. */
+/* .nf keeps the lines as they are. The text ends with a line end, so .fi begins a line. */
 static void examples(plait_strbuf *out, const char *text) {
     if (!text) return;
     plait_strbuf_append(out, ".SH EXAMPLES\n.nf\n");

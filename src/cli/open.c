@@ -3,7 +3,11 @@
  * opened, so that wrong usage costs nothing.
  *
  * Functions that return int have printed what is wrong and return an exit status; those that return plait_status have
- * left a message. */
+ * left a message.
+ *
+ * Devices are numbered here as in the context, which is the order of --devices: --ratio and --fit-margin mean that
+ * order, --pin the names. The structs that options point into live on the stack of the function that opens the model,
+ * because they are only read while it opens. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -22,7 +26,8 @@ enum { MOST_THREADS = 4096, MOST_BATCH = 65536, TRACE_SPANS = 1 << 17 };
 
 /* ---- checking options ---- */
 
-/* "KEYS,VALUES", or one type for both. */
+/* "KEYS,VALUES", or one type for both. The library decides which types a cache may have; here a name only has to be
+ * that of a type. */
 static int parse_kv(const char *text, plait_model_options *options) {
     char first[32];
     const char *comma = strchr(text, ',');
@@ -53,7 +58,8 @@ static int check_range(const char *name, int64_t value, int64_t most) {
 }
 
 /* One size for every device, or a size for each. `margins` has room for every device, and is left alone without
- * --fit-margin. An item of 64 bytes or more stays empty here, and an empty one is no size. */
+ * --fit-margin. An item of 64 bytes or more stays empty here, and an empty one is no size. 2^63 is refused too, so that
+ * sums of margins and sizes stay within 64 bits. */
 static int read_margins(const plait_cli_values *values, int n_devices, uint64_t *margins,
                         plait_model_options *options) {
     const char *text = values->fit_margin;
@@ -78,7 +84,8 @@ static int read_margins(const plait_cli_values *values, int n_devices, uint64_t 
     return PLAIT_EXIT_OK;
 }
 
-/* A share for each device, none negative, some above 0. */
+/* A share for each device, none negative, some above 0. Items beyond the devices are counted and not stored, so that
+ * the message can say how many there were. Shares need no common sum: only their ratio is used. */
 static int parse_ratio(const char *text, int n_devices, double *shares) {
     double sum = 0;
     int n = 0;
@@ -100,7 +107,9 @@ static int parse_ratio(const char *text, int n_devices, double *shares) {
     return PLAIT_EXIT_OK;
 }
 
-/* `shares` has room for every device, and is left alone without --ratio. */
+/* `shares` has room for every device, and is left alone without --ratio. What has no meaning for the devices at hand is
+ * refused and not ignored: who gives --ratio to a mode that has no use for it expects an effect, and would measure its
+ * absence as a property of the program. With one device all modes are the same, so none is refused. */
 static int read_split(const plait_cli_values *values, int n_devices, double *shares,
                       plait_model_options *options) {
     static const struct {
@@ -142,7 +151,8 @@ static int read_options(const plait_cli_values *values, plait_model_options *out
 }
 
 /* Pins "PATTERN=DEVICE"; the patterns live in `copies`, one string for each. The last '=' separates, as patterns may
- * hold one. Devices go by the names of the context, so they can only be checked once it is open. */
+ * hold one. Devices go by the names of the context, so they can only be checked once it is open. That a pattern matches
+ * anything is not checked: the names of nodes are only known once the model is planned. */
 static int parse_pins(const plait_cli_values *values, plait_context *context, plait_pin *pins,
                       char **copies) {
     for (int i = 0; i < values->n_pins; i++) {
@@ -162,14 +172,15 @@ static int parse_pins(const plait_cli_values *values, plait_context *context, pl
 
 /* ---- opening ---- */
 
-/* Before any list of devices is read, because the list may name their kinds. */
+/* Before any list of devices is read, because the list may name their kinds. A library that cannot be loaded is a
+ * failure, unlike a kind of device that is not available: the user has named the file. */
 plait_status plait_cli_load_devices(const plait_cli_values *values) {
     for (int i = 0; i < values->n_device_paths; i++)
         PLAIT_TRY(plait_error_context(plait_device_load(values->device_paths[i]), "--device-path"));
     return PLAIT_OK;
 }
 
-/* Devices that a file describes. */
+/* Devices that a file describes. The text is not kept: the devices made from it have copies of what it says. */
 static int open_machine(const plait_cli_values *values, const plait_context_options *options,
                         plait_context **out) {
     char *text;
@@ -184,7 +195,8 @@ static int open_machine(const plait_cli_values *values, const plait_context_opti
                               : plait_cli_fail(plait_error_context(status, "%s", values->machine));
 }
 
-/* A wrong list of devices is wrong usage; a device that cannot be opened is a failure. */
+/* A wrong list of devices is wrong usage; a device that cannot be opened is a failure. A -t that is out of range is
+ * refused before its cut to an int is used. */
 int plait_cli_open_context(const plait_cli_values *values, plait_context **out) {
     plait_context_options options = {.logger = plait_cli_logger(),
                                      .threads = (int)values->threads,
@@ -265,7 +277,9 @@ void plait_cli_let_kv_fit(plait_model_options *options, const void *unused) {
 /* ---- after a loss ---- */
 
 /* Pins and shares of devices that are left; those of the lost ones are gone with them. devices[d] is the old number of
- * the device that is d in the new context; it grows, so entries can move in place. */
+ * the device that is d in the new context; it grows, so entries can move in place. A pin on a lost device is dropped,
+ * which leaves its weights to the planner: better somewhere than nowhere. When all shares that are left are 0, a ratio
+ * would leave no device for the layers, so the planner chooses by cost. */
 static void keep_what_is_left(spreading *s, plait_model_options *options, const int *devices, int n_devices) {
     int n = 0;
     double sum = 0;
@@ -279,7 +293,9 @@ static void keep_what_is_left(spreading *s, plait_model_options *options, const 
 }
 
 /* The new context is made from the old one, which knows the devices that are left; the names of pins are looked up in
- * the old one for the same reason. */
+ * the old one for the same reason. Between closing and opening there is no model at all, on purpose: both at once would
+ * need the memory twice, on devices that are fewer than before. *model is NULL and *context a valid one in every case
+ * after that, so that the caller's way out closes what there is. */
 plait_status plait_cli_reopen(const plait_cli_values *values,
                               void (*adjust)(plait_model_options *options, const void *user),
                               const void *user, plait_context **context, plait_model **model) {
@@ -311,6 +327,7 @@ void plait_cli_close(plait_context *context, plait_model *model) {
 
 /* ---- sessions ---- */
 
+/* The trace begins with the session, so that the first step, which does what is done once, is in it. */
 plait_status plait_cli_session_open(const plait_cli_values *values, plait_model *model, plait_session **out) {
     plait_session *session;
     PLAIT_TRY(plait_session_create(&session, model));
@@ -322,7 +339,8 @@ plait_status plait_cli_session_open(const plait_cli_values *values, plait_model 
     return status;
 }
 
-/* Through a file that is renamed at the end: whole or not at all. */
+/* Through a file that is renamed at the end: whole or not at all. The descriptor is -1 until the file is open, which
+ * makes abandoning it harmless after any failure, and after the commit. */
 static plait_status write_trace(const char *path, plait_session *session) {
     char *json;
     plait_file_writer out = {.fd = -1};

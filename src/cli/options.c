@@ -50,7 +50,8 @@ const plait_cli_option plait_cli_help_option = {"--help", NULL,       PLAIT_CLI_
 
 /* ---- parsing ---- */
 
-/* Names are compared whole: no abbreviations, which would end up in scripts and break with the next option. */
+/* Names are compared whole: no abbreviations, which would end up in scripts and break with the next option. Lengths
+ * come first, because the name in an argument may end at '=' and has no NUL there. */
 static const plait_cli_option *find_in(const plait_cli_option *rows, const char *name, size_t length) {
     for (; rows && rows->name; rows++)
         if (strlen(rows->name) == length && strncmp(rows->name, name, length) == 0) return rows;
@@ -69,7 +70,8 @@ static const plait_cli_option *find_option(const plait_cli_command *command, con
     return row;
 }
 
-/* Texts are not copied: argv lives as long as the program. */
+/* Texts are not copied: argv lives as long as the program. The field is an array in the struct and its number a field
+ * of its own, which the row knows by their offsets. */
 static int append(const plait_cli_command *command, const plait_cli_option *row, const char *text,
                   plait_cli_values *values) {
     const char **items = (const char **)(void *)((char *)values + row->offset);
@@ -80,7 +82,9 @@ static int append(const plait_cli_command *command, const plait_cli_option *row,
     return PLAIT_EXIT_OK;
 }
 
-/* `text` is NULL for flags only. An option given twice: the last one counts, for lists both. */
+/* `text` is NULL for flags only. An option given twice: the last one counts, for lists both. Fields are reached by
+ * offset and kind, so that a new option is a row and a member and no code. Nothing checks that the kind is that of the
+ * member: the compiler does not see it through the offset. */
 static int store(const plait_cli_command *command, const plait_cli_option *row, const char *text,
                  plait_cli_values *values) {
     char *field = (char *)values + row->offset, *end;
@@ -102,6 +106,7 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
         return PLAIT_EXIT_OK;
     }
     case PLAIT_CLI_NUMBER: {
+        /* The point is '.' in any locale. */
         double number = plait_strtod(text, &end);
         /* inf and nan are numbers for strtod, and no setting. */
         if (end == text || *end || !isfinite(number))
@@ -114,7 +119,8 @@ static int store(const plait_cli_command *command, const plait_cli_option *row, 
 }
 
 /* An argument that is an option: "--name", "--name=value", "-n". A lone "-" and what follows "--" are positional. *at
- * moves on to a value that stands in an argument of its own. Such a value may begin with '-': "-p -1" is a text. */
+ * moves on to a value that stands in an argument of its own. Such a value may begin with '-': "-p -1" is a text. "-n8"
+ * is not taken apart: it is an unknown option, and never means something else than it seems to. */
 static int parse_option(const plait_cli_command *command, int argc, char **argv, int *at,
                         plait_cli_values *values) {
     const char *argument = argv[*at],

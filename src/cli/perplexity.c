@@ -15,7 +15,8 @@
 
 enum { USUAL_WINDOW = 512 };
 
-/* Sums in double over all scored tokens; their number is small enough for plain addition. */
+/* Sums in double over all scored tokens; their number is small enough for plain addition. Some 10^5 terms of about 3:
+ * doubles lose some 10^-11 of them at worst, far below the standard error. */
 typedef struct scores {
     plait_session *session;
     plait_model_facts facts;
@@ -26,7 +27,8 @@ typedef struct scores {
 } scores;
 
 /* -log of the probability that the logits give to the token, in float64. The largest logit is taken out of the
- * exponents, so none overflows. */
+ * exponents, so none overflows. A logit of minus infinity adds nothing to the sum, and as the target gives an infinite
+ * surprise, which is the truth about such a model. */
 static double surprise(const float *logits, int64_t n, plait_token token) {
     double sum = 0;
     float most = logits[0];
@@ -38,7 +40,8 @@ static double surprise(const float *logits, int64_t n, plait_token token) {
 
 /* Feeds tokens [at, at + n) of a window and scores those of the second half that have a successor in it. `row` counts
  * the outputs of the step, which come in the order of the items that want one. The target is the text's own token, also
- * where BOS replaced a predecessor. */
+ * where BOS replaced a predecessor. Only the second half is scored because tokens at the beginning of a window have few
+ * predecessors, and would measure the length of the window instead of the model. */
 static plait_status feed(scores *s, plait_seq seq, const plait_token *tokens, int64_t at, int64_t n) {
     int64_t row = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -63,7 +66,8 @@ static plait_status feed(scores *s, plait_seq seq, const plait_token *tokens, in
     return PLAIT_OK;
 }
 
-/* A new sequence for each window is the empty cache. Steps of --batch tokens change nothing but speed and rounding. */
+/* A new sequence for each window is the empty cache. Steps of --batch tokens change nothing but speed and rounding.
+ * Positions begin at 0 in each, so no window depends on the ones before it, and their order does not matter. */
 static plait_status score_window(scores *s, const plait_token *tokens) {
     plait_seq seq = 0;
     PLAIT_TRY(plait_session_begin(s->session, &seq));
@@ -93,7 +97,8 @@ static plait_status score_text(scores *s, const plait_tokens *tokens, int64_t mo
 }
 
 /* The error is the standard error of the mean of -log p; that of the perplexity follows from it by the derivative of
- * exp. */
+ * exp. Tokens of one window are not independent, so the true error is somewhat larger; it is computed as
+ * llama-perplexity does, for the comparison. */
 static plait_status print(const scores *s, bool json) {
     double n = (double)s->n_scored, mean = s->sum / n;
     /* Variance of a mean of n values, from the sums; rounding may bring it below 0, which counts as 0. */
@@ -148,7 +153,8 @@ static plait_status check_ids(const plait_model *model, const plait_tokens *toke
     return PLAIT_OK;
 }
 
-/* The usual window of llama-perplexity, where --ctx does not say another. */
+/* The usual window of llama-perplexity, where --ctx does not say another. It is the window and the context at once: a
+ * longer context would not be used. */
 static void set_window(plait_model_options *options, const void *user) {
     (void)user;
     if (options->context == 0) options->context = USUAL_WINDOW;

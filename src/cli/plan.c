@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plans of a model: that of the layers, then those of the outputs. */
+/* The plans of a model: that of the layers, then those of the outputs. The outputs have plans of their own because a
+ * step needs one of them at most, and the layers are the same before each. */
 static const char *const names[] = {"layers", "argmax", "best", "logits"};
 enum { N_PLANS = 4 };
 
@@ -19,7 +20,9 @@ static const plait_plan *plan_at(const plait_model *model, int i) {
     return i == 0 ? plait_model_plan(model) : plait_model_tail_plan(model, i - 1);
 }
 
-/* "the same again" are the options that give this plan without fitting, for scripts. */
+/* "the same again" are the options that give this plan without fitting, for scripts. Mapped weights lie in the file's
+ * own pages, which the system may drop and read again; packed ones are copies in the layout of a device, and count as
+ * memory in full. */
 static void print_memory(const plait_model *model, const plait_model_facts *f, plait_strbuf *out) {
     plait_strbuf_printf(out,
                         "%s, %lld layers, context %lld, steps of up to %lld tokens\n"
@@ -80,8 +83,8 @@ static plait_status print_json(const plait_model *model, const plait_model_facts
     return PLAIT_OK;
 }
 
-/* A page that stands alone: no scripts or pictures from elsewhere. 64 bytes of a foreign name are enough for a
- * title. */
+/* A page that stands alone: no scripts or pictures from elsewhere. 64 bytes of a foreign name are enough for a title.
+ * Written before the text is printed, so that its failure leaves standard output empty. */
 static plait_status write_html(const plait_model *model, const plait_model_facts *facts, const char *path) {
     char *page, title[160];
     const plait_plan *plans[N_PLANS];
@@ -104,7 +107,8 @@ static plait_status compare(const plait_cli_values *values, const plait_model *m
     return plait_cli_compare(plans, N_PLANS, values->compare, values->json, out);
 }
 
-/* Times are predicted from the devices' figures, which a plan for one device does not need. */
+/* Times are predicted from the devices' figures, which a plan for one device does not need. The figures themselves are
+ * not used here: asking leaves them in the context, where printing finds them. */
 static plait_status find_figures(plait_context *context) {
     plait_device_figures figures;
     for (int d = 0; d < plait_context_device_count(context); d++)

@@ -1,5 +1,6 @@
 /* Prompts: text from the command line, a file or stdin, or ids; to token ids. Not here: conversations (conversation.c),
- * the tokenizer (text/tokenizer). Invariant: a text's length is known everywhere, so that it may hold NUL. */
+ * the tokenizer (text/tokenizer). Invariant: a text's length is known everywhere, so that a NUL in it is seen and
+ * refused, and does not silently end the prompt. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 /* strtol skips white space and takes a sign, which is harmless here. Whether an id is in the vocabulary is for the
- * session to say. */
+ * session to say. An empty list is refused with the first item: without a digit strtol does not move. */
 plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *out_n) {
     size_t capacity = 0, n = 0;
     plait_token *ids = NULL;
@@ -36,7 +37,8 @@ plait_status plait_cli_parse_ids(const char *text, plait_token **out, int64_t *o
     return PLAIT_OK;
 }
 
-/* Read, not mapped, then copied: the text has to end with NUL for the parsers behind it. */
+/* Read, not mapped, then copied: the text has to end with NUL for the parsers behind it. The price is twice the memory
+ * for a moment, of a text that is small beside a model. */
 plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_bytes) {
     plait_file file;
     /* Not mapped: a pipe cannot be, and a file may change while it is read. */
@@ -50,6 +52,8 @@ plait_status plait_cli_read_file(const char *path, char **out, size_t *out_n_byt
     return PLAIT_OK;
 }
 
+/* A scratch for each call: commands tokenise once or a few times, and a scratch that is kept would have to be released
+ * everywhere. */
 plait_status plait_cli_text_ids(const plait_tokenizer *tokenizer, const char *text, size_t n_bytes,
                                 uint32_t flags, plait_tokens *out) {
     plait_tokenizer_scratch *scratch;
@@ -74,7 +78,8 @@ static plait_status chat_prompt(const plait_model *model, const char *text, size
     return status;
 }
 
-/* Text with NUL is valid for the tokenizer, but a prompt with it is a sign of a wrong file, as one in UTF-16. */
+/* Text with NUL is valid for the tokenizer, but a prompt with it is a sign of a wrong file, as one in UTF-16. Checked
+ * after reading and before anything is tokenised, so that no part of such a file reaches the model. */
 plait_status plait_cli_check_text(const char *what, const char *text, size_t n_bytes) {
     const char *nul = n_bytes ? memchr(text, 0, n_bytes) : NULL;
     if (!nul) return PLAIT_OK;

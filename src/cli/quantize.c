@@ -2,7 +2,11 @@
  *
  * The writer asks for the bytes of each tensor in order; they are made a window of rows at a time, the rows shared out
  * over threads, so that a tensor never lies in memory whole. Invariant: the bytes depend on the source and the type
- * only, never on the number of threads; the output appears whole or not at all. */
+ * only, never on the number of threads; the output appears whole or not at all.
+ *
+ * What this is not: a quantiser that looks at how a model is used. There is no importance matrix (encode is called with
+ * NULL for the weights of columns), and no mixture of types chosen by layer; each matrix gets the one type that was
+ * asked for, or one that its rows allow. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -20,6 +24,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* A window is large enough that starting threads for each of them costs nothing beside the encoding, and small enough
+ * to be nothing beside a model. The version is that of the layout of quantised blocks, which
+ * general.quantization_version states; readers of other programs look at it. */
 enum { WINDOW_BYTES = 1 << 25, MOST_THREADS = 256, QUANTISATION_VERSION = 2 };
 
 /* The writer hands it back to fill, with the job behind it. */
@@ -29,6 +36,8 @@ typedef struct tensor_job {
     plait_dtype dtype; /* of the output; the source's when the tensor is kept */
 } tensor_job;
 
+/* Everything of one run. The window is a cache of one entry: it holds converted rows until the writer has taken all of
+ * their bytes. */
 typedef struct job {
     plait_gguf *in;
     plait_gguf_writer *writer;
@@ -46,7 +55,8 @@ typedef struct job {
 /* ---- which type a tensor gets ---- */
 
 /* Small matrices that steer the others, and what is no matrix product, stay as they are: their share of the file is
- * small and their errors spread. */
+ * small and their errors spread. Names are searched for anywhere in the tensor's, so that blk.N. in front and variants
+ * behind match too. Integers are indices, as a map of experts, and no type of weights can hold those. */
 static bool is_kept(const plait_gguf_tensor *t) {
     static const char *const kept[] = {"norm",           "ffn_gate_inp", "ssm_conv1d",
                                        "shortconv.conv", "time_mix",     "position_embd",
@@ -59,7 +69,10 @@ static bool is_kept(const plait_gguf_tensor *t) {
     return t->dtype == PLAIT_I8 || t->dtype == PLAIT_I16 || t->dtype == PLAIT_I32 || t->dtype == PLAIT_I64;
 }
 
-/* For rows that are no whole number of the type's blocks: a type with short blocks and at least as many bits. */
+/* For rows that are no whole number of the type's blocks: a type with short blocks and at least as many bits, apart
+ * from MXFP4, the nearest kin of NVFP4, which has a quarter of a bit less. Fewer bits are no choice elsewhere: a model
+ * that became larger than asked for is a nuisance, one that became worse than asked for would be taken for the type's
+ * fault. */
 static plait_dtype with_short_blocks(plait_dtype dtype) {
     switch (dtype) {
     case PLAIT_Q4_K: return PLAIT_Q4_1;
@@ -82,7 +95,8 @@ static plait_dtype choose(job *j, const plait_gguf_tensor *t) {
 
 /* ---- making bytes ---- */
 
-/* Workers share nothing but the source, which they only read. */
+/* Workers share nothing but the source, which they only read. A cut of a window. The row of floats is the worker's own,
+ * since two workers decode at the same time. */
 typedef struct worker {
     plait_thread thread;
     const tensor_job *tensor;
@@ -92,7 +106,8 @@ typedef struct worker {
     int64_t bad_row;            /* -1: none */
 } worker;
 
-/* Without a branch in the loop, so that it is vectorised. Needs IEEE arithmetic: no -ffast-math. */
+/* Without a branch in the loop, so that it is vectorised. Needs IEEE arithmetic: no -ffast-math. x * 0 is 0 for what is
+ * finite and NaN for infinities and NaN, and a NaN stays in a sum for good: one comparison at the end tells it all. */
 static bool all_finite(const float *x, int64_t n) {
     float sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i] * 0; /* 0, or NaN once something was not finite */
@@ -100,7 +115,8 @@ static bool all_finite(const float *x, int64_t n) {
 }
 
 /* Through float32, one row at a time. The last bad row of a worker is kept; its bytes are written and then given up
- * with the file. */
+ * with the file. What is not finite is found here and not in the encoders, where an infinite largest value would make a
+ * scale that turns the whole block into NaN without anybody saying so. */
 static void *convert_rows(void *argument) {
     worker *w = argument;
     const plait_gguf_tensor *t = w->tensor->source;
@@ -130,13 +146,15 @@ static plait_status start_workers(job *j, worker *workers, int n, const tensor_j
                       .values = plait_alloc_array((size_t)tensor->source->dims[0], sizeof(float)),
                       .bad_row = -1};
         if (!w->values) return plait_error_memory("a row", (uint64_t)tensor->source->dims[0] * sizeof(float));
+        /* Worker 0 has no thread: joining one that was never started does nothing. */
         if (i > 0) PLAIT_TRY(plait_thread_start(&w->thread, "quantize", convert_rows, w));
     }
     convert_rows(&workers[0]); /* the caller works, too */
     return PLAIT_OK;
 }
 
-/* Fills the window with the rows from `row` on. A window is 32 MiB of output, or one row where that is longer. */
+/* Fills the window with the rows from `row` on. A window is 32 MiB of output, or one row where that is longer. A failed
+ * window is forgotten, so that its rows are not taken for good ones by a later call. */
 static plait_status fill_window(job *j, const tensor_job *tensor, int64_t row) {
     const plait_gguf_tensor *t = tensor->source;
     int64_t to = plait_dtype_row_bytes(tensor->dtype, t->dims[0]), n_rows = t->n_elems / t->dims[0];
@@ -186,7 +204,9 @@ static plait_status fill(void *user, uint64_t offset, void *out, size_t n_bytes)
 
 /* ---- the file ---- */
 
-/* A tensor that has the type already is copied as it is, not decoded and encoded again. */
+/* A tensor that has the type already is copied as it is, not decoded and encoded again. Bytes that are handed to the
+ * writer as they lie in the source are those of the mapping: a kept tensor goes from file to file without a buffer of
+ * ours. Only converted bytes count for the progress, since copying is fast beside them. */
 static plait_status add_tensor(job *j, tensor_job *tensor) {
     const plait_gguf_tensor *t = tensor->source;
     plait_gguf_tensor_source source = {
@@ -206,7 +226,8 @@ static plait_status add_tensor(job *j, tensor_job *tensor) {
 }
 
 /* The number of general.file_type for a type alone; false where there is none. The table has names like "Q4_K_S" for
- * mixtures, of which the small one is closest to a type alone. */
+ * mixtures, of which the small one is closest to a type alone. A number that is left out is better than one that is
+ * wrong: readers show it, and none needs it to read the tensors. */
 static bool file_type_of(plait_dtype dtype, uint32_t *out) {
     const char *name = plait_dtype_name(dtype);
     size_t n = strlen(name);
@@ -231,7 +252,9 @@ static plait_status add_metadata(job *j) {
     return plait_gguf_writer_add_u32(j->writer, "general.quantization_version", QUANTISATION_VERSION);
 }
 
-/* Writing over the file that is being read would be the end of both. By device and inode, which sees through links. */
+/* Writing over the file that is being read would be the end of both. By device and inode, which sees through links. All
+ * parts of a split source are looked at. A file that does not exist cannot be one of them, and a stat that fails for
+ * another reason will fail again when the file is created. */
 static plait_status check_not_same(const job *j, const char *out) {
     struct stat st;
     if (stat(out, &st) != 0) return PLAIT_OK;
@@ -261,6 +284,8 @@ static plait_status quantise(job *j, const char *in, const char *out) {
         widest =
             plait_max_i64(widest, plait_dtype_row_bytes(j->tensors[i].dtype, j->tensors[i].source->dims[0]));
     }
+    /* The widest row decides where a single one is longer than the window: rows are never cut, as the blocks of some
+     * types reach over many elements. */
     size_t window = (size_t)plait_max_i64(WINDOW_BYTES, widest);
     j->window = plait_alloc_array(1, window);
     if (!j->window) return plait_error_memory("quantize", window);
@@ -269,7 +294,8 @@ static plait_status quantise(job *j, const char *in, const char *out) {
     return PLAIT_OK;
 }
 
-/* Notes come last: a failure prints one line only. */
+/* Notes come last: a failure prints one line only. Sizes are those of the tensors alone, so that metadata, which both
+ * have, does not blur the ratio. */
 static void report(const job *j) {
     uint64_t before = 0, after = 0;
     plait_strbuf s;

@@ -20,7 +20,8 @@ static plait_status print_json(const plait_cli_generation *g, const plait_tokens
     return plait_cli_emit(&s);
 }
 
-/* A model needs at least one token to continue; an empty text gives none where no BOS is added. */
+/* A model needs at least one token to continue; an empty text gives none where no BOS is added. Silent is what --json
+ * makes of it: the text is collected, and shown in the object at the end. */
 static plait_status continue_prompt(plait_cli_generation *g, plait_tokens *prompt) {
     PLAIT_TRY(plait_cli_prompt(g->values, *g->model, prompt));
     if (prompt->n == 0) return plait_error(PLAIT_INVALID_ARGUMENT, "the prompt has no token");

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* The message names the file with the variables only where it is broken; what the template itself says is about the
- * template. */
+ * template. Variables stay JSON text for the library, so that no value changes on its way through this program. */
 static plait_status render(const plait_cli_values *values, const plait_template *compiled) {
     char *variables;
     size_t n_bytes;
@@ -42,7 +42,8 @@ static plait_status compile_and_render(const plait_cli_values *values) {
 }
 
 /* "2025-03-09 14:05:07" A first look, so that a wrong form is wrong usage; the library checks the rest, as days of
- * months. */
+ * months. Widths in the format bound each number, so that no text overflows an int; %n tells that nothing stands
+ * behind. */
 static bool is_time(const char *text) {
     int year, month, day, hour, minute, second, n = 0;
     return sscanf(text, "%4d-%2d-%2d %2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second, &n) == 6 &&

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `out` collects results and is written once it is large. */
+/* `out` collects results and is written once it is large. One scratch serves all lines: tokenizing short texts would
+ * otherwise spend its time on allocations. */
 typedef struct work {
     const plait_cli_values *values;
     const plait_tokenizer *tokenizer;
@@ -17,8 +18,8 @@ typedef struct work {
     plait_strbuf out;
 } work;
 
-/* Special tokens are recognised by default here, unlike in prompts: this command is a tool for looking at a
- * tokenizer. */
+/* Special tokens are recognised by default here, unlike in prompts: this command is a tool for looking at a tokenizer.
+ * One line of ids for a text, whatever line ends are in it, so that lines of output belong to lines of input. */
 static plait_status encode(work *w, const char *text, size_t n_bytes) {
     /* --no-special is what a prompt gets, but for BOS. */
     uint32_t flags = w->values->no_special ? 0 : PLAIT_TOKENIZE_ADD_SPECIAL | PLAIT_TOKENIZE_PARSE_SPECIAL;
@@ -54,7 +55,8 @@ static plait_status read_ids(const plait_json *list, plait_token **out, size_t *
     return PLAIT_OK;
 }
 
-/* Every id is written out, special tokens too; the space that a tokenizer puts in front of a text is dropped. */
+/* Every id is written out, special tokens too; the space that a tokenizer puts in front of a text is dropped. An id
+ * beyond the vocabulary is refused by the detokenizer, before anything of the list is written. */
 static plait_status decode(work *w, const plait_json *list) {
     plait_token *ids;
     size_t n, n_bytes;
@@ -93,7 +95,8 @@ static plait_status work_on_json(work *w, const char *text, size_t n_bytes) {
     return status;
 }
 
-/* Written every MiB, so memory does not grow with the output. The number of the line is in a failure's message. */
+/* Written every MiB, so memory does not grow with the output. The number of the line is in a failure's message. An
+ * empty line is no JSON value and is refused, so that lines of output can be counted off against lines of input. */
 static plait_status work_on_lines(work *w, const char *text, size_t n_bytes) {
     size_t line = 1;
     for (const char *end = text + n_bytes; text < end; line++) {
