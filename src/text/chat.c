@@ -126,13 +126,15 @@ plait_status plait_chat_render(const plait_chat *chat, const plait_chat_input *i
 
 /* ---- tokens ---- */
 
-/* By text, wherever it came from: a template that writes BOS itself must not get a second one, on which models go
- * astray. */
+/* A template that writes BOS itself must not get a second one, on which models go astray. The same signs in a message are
+ * text and no token, and do not count. */
 static bool begins_with_bos(const plait_tokenizer *tokenizer, const plait_template_output *prompt) {
     const char *bos;
-    size_t n;
+    size_t n, trusted = 0;
+    for (size_t i = 0; i < prompt->n_segments && prompt->segments[i].from_template; i++)
+        trusted += prompt->segments[i].n_bytes;
     return plait_token_text(tokenizer, plait_tokenizer_role(tokenizer, PLAIT_ROLE_BOS), &bos, &n) && n > 0 &&
-           prompt->n_bytes >= n && memcmp(prompt->text, bos, n) == 0;
+           trusted >= n && memcmp(prompt->text, bos, n) == 0;
 }
 
 /* Origins become trust, segment by segment. ADD_SPECIAL may also put EOS behind where the vocabulary asks for it. */

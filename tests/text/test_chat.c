@@ -58,6 +58,33 @@ static int64_t check_template(const char *text, size_t n_bytes, const plait_toke
     return harmless;
 }
 
+/* A prompt has one BOS: the template's, else the vocabulary's; what a user writes is none. */
+static void one_bos(void **state) {
+    static const char *const templates[] = {"{{ messages[0].content }}",
+                                            "{{ bos_token }}{{ messages[0].content }}"};
+    static const char *const contents[] = {"hello", "<bos>hello"};
+    plait_tokenizer *tokenizer = plait_test_vocabulary("gemma-3", NULL);
+    plait_tokenizer_scratch *scratch;
+    (void)state;
+    must(plait_tokenizer_scratch_create(&scratch, tokenizer));
+    plait_token bos = plait_tokenizer_role(tokenizer, PLAIT_ROLE_BOS);
+    for (int k = 0; k < 4; k++) {
+        plait_chat *chat;
+        plait_tokens tokens = {0};
+        char messages[80];
+        snprintf(messages, sizeof messages, "[{\"role\":\"user\",\"content\":\"%s\"}]", contents[k / 2]);
+        must(plait_chat_create_from_text(&chat, templates[k % 2], strlen(templates[k % 2]), tokenizer, NULL));
+        must(plait_chat_tokens(chat, &(plait_chat_input){.messages_json = messages}, scratch, &tokens));
+        assert_true(tokens.n >= 2);
+        assert_int_equal(tokens.ids[0], bos);
+        for (size_t i = 1; i < tokens.n; i++) assert_int_not_equal(tokens.ids[i], bos);
+        plait_tokens_deinit(&tokens);
+        plait_chat_destroy(chat);
+    }
+    plait_tokenizer_scratch_destroy(scratch);
+    plait_tokenizer_destroy(tokenizer);
+}
+
 static void no_user_writes_control_tokens(void **state) {
     char folder[PLAIT_TEST_PATH_BYTES], path[2 * PLAIT_TEST_PATH_BYTES];
     plait_tokenizer *tokenizer = plait_test_vocabulary("smollm2", NULL);
@@ -145,6 +172,7 @@ static void variables_are_added_and_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_bos),
         cmocka_unit_test(no_user_writes_control_tokens),
         cmocka_unit_test(variables_are_added_and_checked),
     };
