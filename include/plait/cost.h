@@ -26,7 +26,8 @@ typedef enum plait_figures_source {
 /* The figures of a device: stated, else cached, else measured, which takes up to half a second and some device memory,
  * and is written to the cache folder (a folder that cannot be written is no failure; a damaged file is replaced). Figures
  * that were measured while others used the processors are measured again by a later call, a minute after at the soonest
- * and eight times at most; the best count. With `again` the cache is not read. `out_source` may be NULL. Failures are those of the device while it is measured. */
+ * and eight times at most; the best count. With `again` the cache is not read. `out_source` may be NULL. Failures
+ * are those of the device while it is measured. */
 plait_status plait_device_measure(plait_device *device, bool again, plait_device_figures *out,
                                   plait_figures_source *out_source);
 

@@ -1,6 +1,7 @@
 /* Matching with one place to go back to: the last star. A later star makes earlier ones final, because whatever they
  * took, the rest can be found from the first fit on. Not here: '?', classes, escapes: names of tensors have dots and
- * digits, and a pattern is typed by people. Ranges of numbers are here because layers are numbered. Invariant: no recursion and no allocation, so a hostile pattern costs time
+ * digits, and a pattern is typed by people. Ranges of numbers are here because layers are numbered. Invariant: no
+ * recursion and no allocation, so a hostile pattern costs time
  * only, and that is bounded by the product of the lengths. */
 #include "base/glob.h"
 

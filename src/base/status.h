@@ -15,7 +15,8 @@
 #define PLAIT_PRINTF(format_index, args_index) __attribute__((format(printf, format_index, args_index)))
 
 /* plait_error_set as a macro, so that `return plait_error(PLAIT_IO, "...")` reads well. The text
- * says what, where, expected and actual: "blk.0.attn_q.weight: expected shape [576, 576], found [576, 64]". A macro, so that compilers see that the result is the code: never OK where the code is a constant that is not. */
+ * says what, where, expected and actual: "blk.0.attn_q.weight: expected shape [576, 576], found [576, 64]". A macro,
+ * so that compilers see that the result is the code: never OK where the code is a constant that is not. */
 #define plait_error(code, ...) (plait_error_set((code), __VA_ARGS__), (code))
 plait_status plait_error_v(plait_status code, const char *format, va_list args);
 

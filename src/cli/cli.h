@@ -195,7 +195,8 @@ int plait_cli_open(const plait_cli_values *values,
 void plait_cli_let_kv_fit(plait_model_options *options, const void *unused);
 void plait_cli_close(plait_context *context, plait_model *model);
 /* After a device was lost: closes model and context, whose sessions are gone already, and opens both again on the devices
- * that are left, with the options that plait_cli_open had. After a failure *model is NULL, and *context is to be closed all the same. */
+ * that are left, with the options that plait_cli_open had. After a failure *model is NULL, and *context is to be
+ * closed all the same. */
 plait_status plait_cli_reopen(const plait_cli_values *values,
                               void (*adjust)(plait_model_options *options, const void *user),
                               const void *user, plait_context **context, plait_model **model);

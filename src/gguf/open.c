@@ -8,7 +8,8 @@
  *   split.count      the count, the same in all; absent, 0 or 1: not split
  *   split.tensors.count   tensors of all parts together, stated by the first; may be absent
  *
- * Metadata is that of the first part; each part has its own alignment and its own data. Invariant: a plait_gguf that a caller sees is complete: all parts
+ * Metadata is that of the first part; each part has its own alignment and its own data. Invariant: a plait_gguf that
+ * a caller sees is complete: all parts
  * there, agreeing on their number, and no tensor in two of them. */
 #include "gguf/internal.h"
 

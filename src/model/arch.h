@@ -36,7 +36,8 @@ typedef struct plait_builder plait_builder;
 typedef struct plait_arch {
     const char *name; /* general.architecture */
     plait_arch_traits traits;
-    /* Appends the layers, each marked as a block of its number; returns the normed hidden state [n_embd, outputs] of the rows that are wanted. */
+    /* Appends the layers, each marked as a block of its number; returns the normed hidden state [n_embd, outputs] of
+     * the rows that are wanted. */
     plait_tensor (*layers)(plait_builder *builder);
 } plait_arch;
 

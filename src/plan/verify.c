@@ -473,7 +473,8 @@ static plait_status check_names(const plait_plan *plan) {
     return PLAIT_OK;
 }
 
-/* Names first, then values: everything that is walked afterwards relies on their slots and offsets. The proof across queues wants
+/* Names first, then values: everything that is walked afterwards relies on their slots and offsets. The proof across
+ * queues wants
  * staging proved, that of versions wants order inside of devices. */
 static plait_status prove(proof *p) {
     PLAIT_TRY(check_names(p->plan));

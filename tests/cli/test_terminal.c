@@ -1,5 +1,6 @@
 /* In a terminal: plait chat shows a prompt, Ctrl-C stops an answer and gives the prompt back, Ctrl-D ends; plait run
- * ends cleanly after Ctrl-C; from a pipe, Ctrl-C ends plait chat as well. The terminal is a pseudo-terminal that the test holds the other end of. */
+ * ends cleanly after Ctrl-C; from a pipe, Ctrl-C ends plait chat as well. The terminal is a pseudo-terminal that the
+ * test holds the other end of. */
 #define _XOPEN_SOURCE 700
 #include "cli/tiny.h"
 

@@ -1,5 +1,6 @@
 /* The cpu device passes the whole suite with one and with two threads, and gives the same bytes on every instruction set
- * and for every number of threads. Instruction sets that this processor lacks are named and left to emulation (scripts/test-arm64 and the
+ * and for every number of threads. Instruction sets that this processor lacks are named and left to emulation
+ * (scripts/test-arm64 and the
  * kernels' own tests). */
 /* monitor: no */
 #include "conformance/run.h"

@@ -13,7 +13,8 @@
  * `unified=yes`: its memory is the host's, as all such devices' is.
  * `astray`: direct copies with other devices go wrong (all, boxes, large, second, out: fake_astray).
  * `dense`: it takes dense inputs only; `yes`: but copies any, `all`: nor does it copy others.
- * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds 0xFF, which is no
+ * Its figures are stated, so that plans for it do not depend on the machine. Memory that was never written holds
+ * 0xFF, which is no
  * number in float32, so that a read before a write shows in results. */
 #ifndef PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H
 #define PLAIT_TESTS_SUPPORT_FAKE_DEVICE_H

@@ -6,7 +6,8 @@
  * devices another, and so on.
  *
  * Tests that count allocations (tests/fault) are built without this: the monitor makes some of its own, and works on with
- * less to see when they fail. So are those that look behind the interface or break its rules on purpose, to see what a device does
+ * less to see when they fail. So are those that look behind the interface or break its rules on purpose, to see what
+ * a device does
  * then: they say so in a comment of their own. */
 #include "plait/context.h"
 

@@ -441,7 +441,8 @@ static void test_threads_do_not_matter(void **state) {
 
 #define DRAWS 200000
 
-/* Chi-square of DRAWS picks against the softmax of the logits in float64, classes of less than 10 expected draws taken together.
+/* Chi-square of DRAWS picks against the softmax of the logits in float64, classes of less than 10 expected draws
+ * taken together.
  * Returns its distance from the mean in standard deviations. */
 static double chi_square_sigmas(plait_sampler *s, const float *logits, size_t n, const double *weights) {
     double total = 0.0, chi = 0.0, rest_expected = 0.0, rest_seen = 0.0;

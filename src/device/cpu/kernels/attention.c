@@ -7,7 +7,8 @@
  *            place mod 16; older sums are multiplied once; then values are added in order of position.
  *
  * A block in which a row sees no key leaves the row's state alone, and keys that it does not see change nothing, so it
- * does not matter with which other rows a row walks through the cache. Rows that share keys and values (the query heads of a KV head, neighbouring tokens of a
+ * does not matter with which other rows a row walks through the cache. Rows that share keys and values (the query
+ * heads of a KV head, neighbouring tokens of a
  * sequence) walk together, up to ROWS of them.
  *
  * Few tokens: a unit is (token, KV head, lane), a lane takes every LANES-th chunk and leaves its states in scratch;
