@@ -251,6 +251,7 @@ static void named_limits(void **state) {
     expect("\n\n{% for a in range(100000) %}\n{{ a }}{{ a }}{{ a }}{% endfor %}", NULL, PLAIT_LIMIT,
            "200000 steps");
     expect("a\n{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", NULL, PLAIT_LIMIT, "line 2");
+    expect("{{ 9000000000000000000|round(-19, 'common') }}", NULL, PLAIT_LIMIT, "line 1"); /* 10^19 */
     expect("a\nb\n{{ 'a' * 1100000 }}", NULL, PLAIT_LIMIT,
            "line 3, column 8: output longer than the limit of 1048576 bytes");
     plait_template_output out;

@@ -196,8 +196,10 @@ static double round_digits(double d, int64_t digits) {
 
 /* Digits below zero round to tens, hundreds and so on, ties to even. */
 static bool round_int(plait_tpl_render *r, int64_t i, int64_t digits, plait_tpl_value *out) {
+    const int64_t half = 5000000000000000000; /* of 10^19, the least power that has no room */
     int64_t unit = 1;
     if (digits >= 0) return *out = plait_tpl_int(i), true;
+    if (digits == -19 && (i > half || i < -half)) return plait_tpl_int_overflow(r);
     for (int64_t k = digits; k < 0; k++)
         if (__builtin_mul_overflow(unit, (int64_t)10, &unit)) return *out = plait_tpl_int(0), true;
     /* `rest` in [0, unit) after this: rounding down first, then up where it is nearer. */
